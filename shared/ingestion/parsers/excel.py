@@ -1,6 +1,7 @@
 """Parser of Excel files: cells as Excel shows them."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,15 +11,27 @@ from typing import Any
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
 from shared.ingestion.parsers.office_drawings import ScriptedText, drawn_paragraphs, graphic
-from shared.ingestion.parsers.office_xml import Package, attribute, child, counted, local, value
+from shared.ingestion.parsers.office_xml import (
+    Package,
+    attribute,
+    child,
+    counted,
+    local,
+    refuse_entities,
+    unescaped,
+    value,
+)
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, size_error
+from shared.ingestion.parsers.symbol_fonts import symbols, unread_symbols
 from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
+_SHEET_PARTS = ("row", "mergeCell", "drawing", "oleObject", "headerFooter")
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _THREAD = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -28,12 +41,13 @@ _Row = dict[int, str]
 @dataclass(slots=True)
 class _Sheet:
     """The filled cells by row and column, from 1; typed: the rows with a number or date; merges: (first row,
-    first column, last row, last column)."""
+    first column, last row, last column); margins: headers and footers."""
 
     rows: dict[int, _Row] = field(default_factory=dict)
     typed: set[int] = field(default_factory=set)
     merges: list[tuple[int, int, int, int]] = field(default_factory=list)
     drawings: list[str] = field(default_factory=list)
+    margins: list[str] = field(default_factory=list)
 
 
 def xlsx(data: bytes) -> ParsedFile:
@@ -48,8 +62,14 @@ class _Book:
         self._part = package.target("", "officeDocument") or MAIN_PART
         self._root = package.tree(self._part)
         self._from_1904 = attribute(child(self._root, "workbookPr"), "date1904") in ("1", "true")
+        # Texts of several fonts, by index, keep theirs.
+        self._rich = set[int]()
         self._texts = self._shared_texts()
-        self._codes = self._format_codes()
+        # The font and the format code of each cell style, by the number of the style.
+        self._fonts: dict[str, str] = {}
+        self._codes: dict[str, str] = {}
+        self._read_styles()
+        self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = 0
 
     def parsed(self) -> ParsedFile:
@@ -72,6 +92,7 @@ class _Book:
             *counted(self._formulas, "formula has", "formulas have", "no stored value."),
             *counted(self._pictures, "picture was", "pictures were", "not read."),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
+            *unread_symbols(*(text for _, text in parts)),
         ]
         return ParsedFile(parts, self._package.title(), notes=notes)
 
@@ -79,23 +100,30 @@ class _Book:
         part = self._package.target(self._part, "sharedStrings")
         if not part or not self._package.has(part):
             return []
-        return [_rich_text(item) for item in self._stream(part, "si")]
+        texts: list[str] = []
+        for item in self._stream(part, "si"):
+            if child(item, "r") is not None:
+                self._rich.add(len(texts))
+            texts.append(_rich_text(item))
+        return texts
 
-    def _format_codes(self) -> dict[str, str]:
-        """The format code of each cell style, by the number of the style."""
+    def _read_styles(self) -> None:
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
-            return {}
+            return
         root = self._package.tree(part)
         codes = dict(BUILT_IN)
         for format_ in root.iter("{*}numFmt"):
             with suppress(ValueError):
                 codes[int(format_.get("numFmtId", ""))] = format_.get("formatCode", "")
+        fonts = child(root, "fonts")
+        names = [value(font, "name") or "" for font in (() if fonts is None else fonts)]
         styles = child(root, "cellXfs")
-        numbers = [style.get("numFmtId", "") for style in (() if styles is None else styles.iter("{*}xf"))]
-        return {
-            str(index): codes.get(int(number), "") for index, number in enumerate(numbers) if number.isdigit()
-        }
+        for index, style in enumerate(() if styles is None else styles.iter("{*}xf")):
+            with suppress(ValueError):
+                self._codes[str(index)] = codes.get(int(style.get("numFmtId", "")), "")
+            with suppress(ValueError, IndexError):
+                self._fonts[str(index)] = names[int(style.get("fontId", ""))]
 
     def _stream(self, part: str, *names: str) -> Iterator[Any]:
         """The elements of these names, one at a time."""
@@ -106,7 +134,10 @@ class _Book:
             )  # fmt: skip
             try:
                 for _, element in events:
-                    yield element
+                    refuse_entities(element)
+                    # The content of alternatives for older programs is there twice.
+                    if next(element.iterancestors("{*}Fallback"), None) is None:
+                        yield element
                     element.clear()
                     while element.getprevious() is not None:
                         del element.getparent()[0]
@@ -118,26 +149,36 @@ class _Book:
     def _sheet(self, part: str) -> list[str]:
         sheet = _Sheet()
         row_number = 0
-        for element in self._stream(part, "row", "mergeCell", "drawing", "legacyDrawing", "oleObject"):
+        for element in self._stream(part, *_SHEET_PARTS):
             name = local(element)
             if name == "row":
                 number = element.get("r", "")
-                row_number = int(number) if number.isdigit() else row_number + 1
+                row_number = int(number) if number.isdecimal() else row_number + 1
                 self._read_row(element, row_number, sheet)
             elif name == "mergeCell":
                 if area := _area(element.get("ref", "")):
                     sheet.merges.append(area)
             elif name == "drawing":
                 sheet.drawings.append(attribute(element, "id") or "")
-            elif name == "oleObject":
+            elif name == "headerFooter":
+                sheet.margins += headers_and_footers(element)
+            else:
                 self._objects += 1
         targets = self._package.targets(part)
         grouped = _repeat_merged(sheet)
         texts = list(_tables(sheet, grouped))
         texts += self._comments(targets, sheet)
+        controls = [
+            text
+            for kind, drawing in targets.values()
+            if kind == "vmlDrawing" and self._package.has(drawing)
+            for text in form_controls(self._package, drawing)
+        ]
+        labels = {label.lstrip("☒☐ ") for label in controls}
         for drawing in sheet.drawings:
-            texts += self._drawing(targets.get(drawing, ("", ""))[1])
-        return list(filter(None, texts))
+            drawn = self._drawing(targets.get(drawing, ("", ""))[1])
+            texts += [text for text in drawn if text not in labels]
+        return list(filter(None, [*texts, "\n".join(controls), *sheet.margins]))
 
     def _read_row(self, element: Any, number: int, sheet: _Sheet) -> None:
         row: _Row = {}
@@ -159,12 +200,13 @@ class _Book:
 
     def _shown(self, cell: Any) -> tuple[str, bool]:
         """The cell's text, and whether it is a number, a date or a truth value."""
-        kind = cell.get("t", "n")
+        kind, style = cell.get("t", "n"), cell.get("s", "0")
         text = next((stored.text for stored in cell.iterchildren("{*}v")), None) or ""
-        code = self._codes.get(cell.get("s", "0"), "")
+        code, font = self._codes.get(style, ""), self._fonts.get(style)
         if kind == "inlineStr":
             inline = child(cell, "is")
             text = "" if inline is None else _rich_text(inline)
+            font = font if child(inline, "r") is None else None
         elif not text:
             if (formula := child(cell, "f")) is not None and kind != "str":
                 self._formulas += 1
@@ -174,7 +216,9 @@ class _Book:
         if text:
             self._values += 1
         if kind == "s":
-            text = self._texts[int(text)] if text.isdigit() and int(text) < len(self._texts) else ""
+            index = int(text) if text.isdecimal() else len(self._texts)
+            text = self._texts[index] if index < len(self._texts) else ""
+            font = font if index not in self._rich else None
         elif kind == "b":
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
         elif kind == "n":
@@ -182,7 +226,22 @@ class _Book:
                 return shown_number(float(text), code, from_1904=self._from_1904), True
         elif kind == "d":
             return text.removesuffix("T00:00:00").replace("T", " "), True
-        return shown_text(text, code), False
+        elif kind == "e":
+            text = self._rich_value(cell.get("vm", ""), text)
+        elif kind == "str":
+            text = unescaped(text)
+        return shown_text(symbols(text, font), code), False
+
+    def _rich_value(self, number: str, text: str) -> str:
+        """The text of a rich value, in place of the error that the cell has for older programs."""
+        index = int(number) - 1 if number.isdecimal() else -1
+        if not 0 <= index < len(self._rich_values):
+            return text
+        kind, fields = self._rich_values[index]
+        if kind.lower().endswith("image"):
+            self._pictures += 1
+            return f"Picture: {fields['Text']}" if fields.get("Text") else ""
+        return fields.get("_DisplayString") or text
 
     def _comments(self, targets: Mapping[str, tuple[str, str]], sheet: _Sheet) -> Iterator[str]:
         """Comments and notes with the cells that they belong to."""
@@ -224,12 +283,14 @@ def _rich_text(item: Any) -> str:
     for element in item:
         name = local(element)
         if name == "t":
-            text.add(element.text or "")
+            text.add(unescaped(element.text or ""))
         elif name == "r":
-            aligned = value(child(element, "rPr"), "vertAlign")
+            properties = child(element, "rPr")
+            aligned = value(properties, "vertAlign")
             content = child(element, "t")
             kind = {"superscript": "sup", "subscript": "sub"}.get(aligned or "", "")
-            text.add((content.text if content is not None else None) or "", kind)
+            stored = unescaped((content.text if content is not None else None) or "")
+            text.add(symbols(stored, value(properties, "rFont")), kind)
     return text.text()
 
 
@@ -253,7 +314,7 @@ def _repeat_merged(sheet: _Sheet) -> set[int]:
     """Repeat the value of merged cells. Return the rows with cells that span some columns."""
     grouped = set()
     widths = [max(row) for row in sheet.rows.values()]
-    last_row, last_column = max(sheet.rows, default=0), max(widths, default=0)
+    numbers, last_column = sorted(sheet.rows), max(widths, default=0)
     copies = 0
     for top, left, bottom, right in sheet.merges:
         text = sheet.rows.get(top, {}).get(left)
@@ -261,21 +322,24 @@ def _repeat_merged(sheet: _Sheet) -> set[int]:
             continue
         if right > left:
             grouped.add(top)
-        for row in range(top, min(bottom, last_row) + 1):
+        # The rows within that have other cells.
+        for row in numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)]:
             for column in range(left, min(right, last_column) + 1):
                 copies += 1
                 if copies > MAX_CELLS:
                     raise size_error()
-                sheet.rows.setdefault(row, {}).setdefault(column, text)
+                sheet.rows[row].setdefault(column, text)
     return grouped
 
 
 def _tables(sheet: _Sheet, grouped: set[int]) -> Iterator[str]:
     """The tables of a sheet. After an empty row, a row of texts above one with numbers is another header."""
     numbers = sorted(sheet.rows)
-    starts = [0]
+    bottoms = {top: bottom for top, _, bottom, _ in sheet.merges}
+    starts, last = [0], 0
     for index, number in enumerate(numbers[1:], 1):
-        if number > numbers[index - 1] + 1 and _begins_table(sheet, numbers[index : index + 3]):
+        last = max(last, numbers[index - 1], bottoms.get(numbers[index - 1], 0))
+        if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
             starts.append(index)
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
         yield _table(sheet, numbers[start:end], grouped)

@@ -9,7 +9,7 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
 from shared.ingestion.parsers.number_format import shown_number
 from shared.ingestion.parsers.office_equations import equation
-from shared.ingestion.parsers.office_xml import Package, attribute, child, local
+from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
 from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
@@ -74,7 +74,7 @@ def _drawn_text(paragraph: Any) -> str:
             baseline = int(attribute(properties, "baseline", "0") or 0)
             content = child(run, "t")
             text.add(
-                _in_font((content.text if content is not None else None) or "", properties),
+                _in_font(unescaped((content.text if content is not None else None) or ""), properties),
                 "sup" if baseline > 0 else "sub" if baseline < 0 else "",
             )
         elif name == "br":

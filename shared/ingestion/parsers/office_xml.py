@@ -4,12 +4,20 @@ Elements are found by their local names, since the strict variants of the format
 """
 
 import posixpath
+import re
 import zipfile
 from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.parsed_file import own_title, read_member
+
+# The words of a header or footer that has the number of the page alone.
+_PAGE_WORDS = {
+    "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
+}  # fmt: skip
+# Characters that XML or the format cannot have as they are, such as _x000D_.
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
 class Package:
@@ -89,14 +97,19 @@ def is_on(element: Any, name: str) -> bool:
     return switch is not None and attribute(switch, "val", "1") not in ("0", "false", "off")
 
 
-def prepared(root: Any) -> Any:
-    """The root with the first of alternatives for programs of different age, which all say the same. Raises
-    UnreadableDocument for declarations of entities, whose text would be missing."""
-    if root.getroottree().docinfo.doctype:
+def refuse_entities(element: Any) -> None:
+    """Raise UnreadableDocument for a part that may declare entities, whose text would be missing."""
+    if element.getroottree().docinfo.doctype:
         raise UnreadableDocument(
             "The file has a document type declaration, which Office files must not have. Open the file in "
             "its program, save it, and upload it again."
         )
+
+
+def prepared(root: Any) -> Any:
+    """The root, without entities, with the first of alternatives for programs of different age, which all say
+    the same. Raises UnreadableDocument."""
+    refuse_entities(root)
     for alternatives in list(root.iter("{*}AlternateContent")):
         first = child(alternatives, "Choice")
         for element in list(first if first is not None else child(alternatives, "Fallback") or ()):
@@ -108,3 +121,19 @@ def prepared(root: Any) -> Any:
 def counted(number: int, one: str, many: str, rest: str) -> list[str]:
     """A note about so many parts; none for none."""
     return [f"{number} {one if number == 1 else many} {rest}"] if number else []
+
+
+def is_page_number(text: str) -> bool:
+    """Whether a header or footer has no more than the number of the page, perhaps of how many."""
+    words, numbers = re.findall(r"[^\W\d]+", text.lower()), re.findall(r"\d+", text)
+    is_pair = (
+        len(numbers) == 2 and (bool(words) or "/" in text) and all(len(number) < 4 for number in numbers)
+    )
+    return _PAGE_WORDS.issuperset(words) and (len(numbers) < 2 or is_pair)
+
+
+def unescaped(text: str) -> str:
+    """The text of a cell or slide without escapes; spaces for control characters."""
+    if "_x" not in text:
+        return text
+    return _ESCAPE.sub(lambda match: chr(code) if (code := int(match[1], 16)) >= 32 else " ", text)

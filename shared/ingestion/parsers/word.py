@@ -1,6 +1,5 @@
 """Parser of Word files."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,16 @@ from shared.ingestion.parsers.office_drawings import (
     roman,
 )
 from shared.ingestion.parsers.office_equations import equation
-from shared.ingestion.parsers.office_xml import Package, attribute, child, counted, is_on, local, value
+from shared.ingestion.parsers.office_xml import (
+    Package,
+    attribute,
+    child,
+    counted,
+    is_on,
+    is_page_number,
+    local,
+    value,
+)
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, parser_of, read_member
 from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
 from shared.ingestion.parsers.word_elements import (
@@ -34,10 +42,6 @@ from shared.text.normalize import one_line
 from shared.text.superscripts import script
 
 MAIN_PART = "word/document.xml"
-# The words of a header or footer that has the number of the page alone.
-_PAGE_WORDS = {
-    "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
-}  # fmt: skip
 # Parsers of the formats that a document may contain as a part, by the ends of their names.
 _IMPORTED = {"htm": "html", "html": "html", "xhtml": "html", "txt": "text", "docx": "docx"}
 # Half points above or below the line from which a short raised or lowered text is a script.
@@ -139,7 +143,7 @@ class _Document:
                 text = _joined(self._blocks(self._package.tree(part)))
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
-                if text not in seen and not _is_page_number(text):
+                if text not in seen and not is_page_number(text):
                     blocks[kind].append(_Block(text))
                 seen |= {part, text}
         return blocks["header"], blocks["footer"]
@@ -356,15 +360,6 @@ class _Document:
             elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
                 self._pictures += 1
                 self._drawn.append(_Block(alternative_text(element)))
-
-
-def _is_page_number(text: str) -> bool:
-    """Whether a header or footer has no more than the number of the page, perhaps of how many."""
-    words, numbers = re.findall(r"[^\W\d]+", text.lower()), re.findall(r"\d+", text)
-    is_pair = (
-        len(numbers) == 2 and (bool(words) or "/" in text) and all(len(number) < 4 for number in numbers)
-    )
-    return _PAGE_WORDS.issuperset(words) and (len(numbers) < 2 or is_pair)
 
 
 def _joined(blocks: Iterable[_Block]) -> str:
