@@ -41,13 +41,12 @@ _Row = dict[int, str]
 @dataclass(slots=True)
 class _Sheet:
     """The filled cells by row and column, from 1; typed: the rows with a number or date; merges: (first row,
-    first column, last row, last column); margins: headers and footers."""
+    first column, last row, last column)."""
 
     rows: dict[int, _Row] = field(default_factory=dict)
     typed: set[int] = field(default_factory=set)
     merges: list[tuple[int, int, int, int]] = field(default_factory=list)
     drawings: list[str] = field(default_factory=list)
-    margins: list[str] = field(default_factory=list)
 
 
 def xlsx(data: bytes) -> ParsedFile:
@@ -62,6 +61,8 @@ class _Book:
         self._part = package.target("", "officeDocument") or MAIN_PART
         self._root = package.tree(self._part)
         self._from_1904 = attribute(child(self._root, "workbookPr"), "date1904") in ("1", "true")
+        # Headers and footers of the sheets before, most of which repeat.
+        self._margins = set[str]()
         # Texts of several fonts, by index, keep theirs.
         self._rich = set[int]()
         self._texts = self._shared_texts()
@@ -148,7 +149,7 @@ class _Book:
 
     def _sheet(self, part: str) -> list[str]:
         sheet = _Sheet()
-        row_number = 0
+        row_number, margins = 0, list[str]()
         for element in self._stream(part, *_SHEET_PARTS):
             name = local(element)
             if name == "row":
@@ -161,9 +162,10 @@ class _Book:
             elif name == "drawing":
                 sheet.drawings.append(attribute(element, "id") or "")
             elif name == "headerFooter":
-                sheet.margins += headers_and_footers(element)
+                margins += [text for text in headers_and_footers(element) if text not in self._margins]
             else:
                 self._objects += 1
+        self._margins |= set(margins)
         targets = self._package.targets(part)
         grouped = _repeat_merged(sheet)
         texts = list(_tables(sheet, grouped))
@@ -178,7 +180,7 @@ class _Book:
         for drawing in sheet.drawings:
             drawn = self._drawing(targets.get(drawing, ("", ""))[1])
             texts += [text for text in drawn if text not in labels]
-        return list(filter(None, [*texts, "\n".join(controls), *sheet.margins]))
+        return list(filter(None, [*texts, "\n".join(controls), *margins]))
 
     def _read_row(self, element: Any, number: int, sheet: _Sheet) -> None:
         row: _Row = {}
@@ -359,8 +361,15 @@ def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
     used = sorted({column for number in numbers for column in sheet.rows[number]})
     if len(numbers) * len(used) > MAX_CELLS:
         raise size_error()
-    rows = [[sheet.rows[number].get(column, "") for column in used] for number in numbers]
     if len(used) == 1 and len(numbers) < len(sheet.rows):
         # A title above tables, or remarks below them.
-        return "\n".join(one_line(row[0]) for row in rows)
-    return titled_table(rows, {index for index, number in enumerate(numbers) if number in grouped})
+        return "\n".join(one_line(sheet.rows[number][used[0]]) for number in numbers)
+    rows: list[list[str]] = []
+    grouped_here = set[int]()
+    for number, previous in zip(numbers, [numbers[0] - 1, *numbers], strict=False):
+        # One empty row in place of several.
+        rows += [[]] if number > previous + 1 else []
+        if number in grouped:
+            grouped_here.add(len(rows))
+        rows.append([sheet.rows[number].get(column, "") for column in used])
+    return titled_table(rows, grouped_here)

@@ -25,14 +25,14 @@ def headers_and_footers(element: Any) -> Iterator[str]:
     for kind in kinds:
         for place in ("Header", "Footer"):
             stored = child(element, f"{kind}{place}")
-            text = one_line(_CODE.sub(_shown_code, (stored.text if stored is not None else None) or ""))
-            if not is_page_number(text):
-                yield f"{place}: {text}"
+            text = _CODE.sub(_shown_code, (stored.text if stored is not None else None) or "")
+            if lines := [line for line in map(one_line, text.splitlines()) if not is_page_number(line)]:
+                yield f"{place}: {' '.join(lines)}"
 
 
 def _shown_code(code: re.Match[str]) -> str:
     sign = (code["sign"] or "").upper()
-    return sign if sign == "&" else " " if sign in ("L", "C", "R") else ""
+    return sign if sign == "&" else "\n" if sign in ("L", "C", "R") else ""
 
 
 def form_controls(package: Package, part: str) -> Iterator[str]:
@@ -47,16 +47,16 @@ def form_controls(package: Package, part: str) -> Iterator[str]:
         if kind in _TICKS:
             checked = child(data, "Checked")
             is_checked = checked is not None and (checked.text or "").strip() == "1"
-            yield f"{'☒' if is_checked else '☐'} {label or _row_of(data)}"
+            yield f"{'☒' if is_checked else '☐'} {label or _place(data)}"
         elif kind in _LABELS and label:
             yield label
 
 
-def _row_of(data: Any) -> str:
-    """The row of a control without a label. An anchor has columns, rows and offsets in turn."""
+def _place(data: Any) -> str:
+    """The place of a control without a label. An anchor has columns, rows and offsets in turn."""
     anchor = child(data, "Anchor")
     numbers = re.findall(r"\d+", (anchor.text if anchor is not None else None) or "")
-    return f"(row {int(numbers[2]) + 1})" if len(numbers) == 8 else ""
+    return f"(row {int(numbers[2]) + 1}, column {int(numbers[0]) + 1})" if len(numbers) == 8 else ""
 
 
 def rich_values(package: Package, workbook: str) -> list[tuple[str, dict[str, str]]]:
