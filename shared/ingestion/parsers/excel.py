@@ -14,7 +14,7 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
-from shared.ingestion.parsers.office_drawings import ScriptedText, drawn_paragraphs, graphic
+from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
     Package,
     attribute,
@@ -32,6 +32,7 @@ from shared.text.normalize import one_line
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
 _SHEET_PARTS = ("row", "mergeCell", "drawing", "oleObject", "headerFooter")
+_DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _THREAD = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -79,7 +80,8 @@ class _Book:
         for number, sheet in enumerate(self._root.iter("{*}sheet"), 1):
             _, part = targets.get(attribute(sheet, "id") or "", ("", ""))
             hidden = " (hidden sheet)" if sheet.get("state", "visible") != "visible" else ""
-            content = self._sheet(part) if part and self._package.has(part) else []
+            # A missing part is an error of the file.
+            content = self._sheet(part)
             parts.append((number, "\n\n".join([f"# {one_line(sheet.get('name', ''))}{hidden}", *content])))
         if not parts:
             raise UnreadableDocument
@@ -128,6 +130,8 @@ class _Book:
 
     def _stream(self, part: str, *names: str) -> Iterator[Any]:
         """The elements of these names, one at a time."""
+        if not self._package.has(part):
+            raise UnreadableDocument
         with self._package.archive.open(self._package.name(part)) as file:
             events = etree.iterparse(
                 file, tag=[f"{{*}}{name}" for name in names], resolve_entities=False, no_network=True,
@@ -198,7 +202,7 @@ class _Book:
                 if is_typed:
                     sheet.typed.add(number)
         if row:
-            sheet.rows[number] = row
+            sheet.rows.setdefault(number, {}).update(row)
 
     def _shown(self, cell: Any) -> tuple[str, bool]:
         """The cell's text, and whether it is a number, a date or a truth value."""
@@ -218,8 +222,10 @@ class _Book:
         if text:
             self._values += 1
         if kind == "s":
-            index = int(text) if text.isdecimal() else len(self._texts)
-            text = self._texts[index] if index < len(self._texts) else ""
+            if not text.isdecimal() or int(text) >= len(self._texts):
+                raise UnreadableDocument
+            index = int(text)
+            text = self._texts[index]
             font = font if index not in self._rich else None
         elif kind == "b":
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
@@ -269,14 +275,17 @@ class _Book:
         if not part or not self._package.has(part):
             return
         targets = self._package.targets(part)
-        for element in self._package.tree(part).iter("{*}pic", "{*}txBody", "{*}chart", "{*}relIds"):
+        for element in self._package.tree(part).iter(*_DRAWN):
             name = local(element)
-            if name == "pic":
+            if name in ("pic", "contentPart"):
                 self._pictures += 1
+                yield alternative_text(element)
             elif name == "txBody":
                 yield "\n".join(drawn_paragraphs(element))
             elif attribute(element, "id" if name == "chart" else "dm"):
-                yield graphic(self._package, targets, element)
+                text = graphic(self._package, targets, element)
+                self._pictures += not text
+                yield text
 
 
 def _rich_text(item: Any) -> str:
@@ -366,7 +375,7 @@ def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
         return "\n".join(one_line(sheet.rows[number][used[0]]) for number in numbers)
     rows: list[list[str]] = []
     grouped_here = set[int]()
-    for number, previous in zip(numbers, [numbers[0] - 1, *numbers], strict=False):
+    for number, previous in zip(numbers, [*numbers[:1], *numbers], strict=False):
         # One empty row in place of several.
         rows += [[]] if number > previous + 1 else []
         if number in grouped:

@@ -19,8 +19,8 @@ from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line
 
 replace_missing_pillow()
-from pptx import Presentation  # noqa: E402
 from pptx.exc import PythonPptxError  # noqa: E402
+from pptx.package import Package as PowerPointPackage  # noqa: E402
 
 # Smaller pictures are logos and icons: a share of the slide's area.
 MIN_PICTURE = 0.04
@@ -50,7 +50,8 @@ class _Placed:
 def pptx(data: bytes) -> ParsedFile:
     with open_archive(data) as archive:
         title = Package(archive).title()
-    presentation = Presentation(io.BytesIO(data))
+    # Presentations that open as a show included, which pptx.Presentation refuses.
+    presentation = PowerPointPackage.open(io.BytesIO(data)).main_document_part.presentation
     area = (presentation.slide_width or 1) * (presentation.slide_height or 1)
     parts: list[tuple[int | None, str]] = []
     unread, repeated = _Unread(), set[str]()
@@ -112,7 +113,7 @@ def _placed(
         if attribute(properties, "hidden") in ("1", "true"):
             continue
         left, top, width, height = _place(shape)
-        texts = list(_of_shape(shape, slide, unread, repeated, area, width * height))
+        texts = list(filter(None, _of_shape(shape, slide, unread, repeated, area, width * height)))
         if texts:
             yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
 
@@ -133,16 +134,13 @@ def _of_shape(
         yield from _in_reading_order(_placed(shape.shapes, slide, unread, repeated, area))
     elif getattr(shape, "has_table", False):
         yield _table(shape.table)
-    elif getattr(shape, "has_chart", False):
-        yield chart(shape.chart._chartSpace)
     elif local(element) == "graphicFrame":
         yield from _of_frame(element, slide, unread)
     elif local(element) == "pic":
         has_media = any(local(inner) in ("videoFile", "audioFile") for inner in element.iter())
         unread.media += has_media
         unread.pictures += not has_media and size >= area * MIN_PICTURE
-        if description := alternative_text(element):
-            yield description
+        yield alternative_text(element)
     elif placeholder == _NUMBER:
         return
     elif text := "\n".join(_paragraphs(shape)):
@@ -159,9 +157,13 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
     for inner in element.iter():
         name = local(inner)
         if name in ("relIds", "chart"):
-            part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
-            root = prepared(tree(part.blob))
-            yield diagram(root) if name == "relIds" else chart(root)
+            text = ""
+            with suppress(KeyError):
+                part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
+                root = prepared(tree(part.blob))
+                text = diagram(root) if name == "relIds" else chart(root)
+            unread.pictures += not text
+            yield text
         elif name == "oleObj":
             unread.objects += 1
             return

@@ -354,7 +354,9 @@ class _Document:
             elif name == "txBody":
                 self._drawn += map(_Block, drawn_paragraphs(inner))
             elif name in ("chart", "relIds"):
-                self._drawn.append(_Block(graphic(self._package, self._targets, inner)))
+                text = graphic(self._package, self._targets, inner)
+                self._pictures += not text
+                self._drawn.append(_Block(text))
             elif name == "textpath":
                 self._drawn.append(_Block(one_line(attribute(inner, "string") or "")))
             elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
