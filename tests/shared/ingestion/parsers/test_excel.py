@@ -219,7 +219,7 @@ def test_form_controls_have_their_label_and_state():
 
 def with_rich_values(*cells_: str) -> bytes:
     """A workbook whose cells may have a picture (1), a described picture (2) or a linked entity (3)."""
-    files = members(with_sheet(cells(*cells_)))
+    files: dict[str, Any] = {**members(with_sheet(cells(*cells_)))}
     kinds = {"metadata": "sheetMetadata", "values": "rdRichValue", "kinds": "rdRichValueStructure"}
     relations = files["xl/_rels/workbook.xml.rels"].decode().replace("</Relationships>", "")
     more = relationships(kinds).partition('relationships">')[2]
@@ -254,13 +254,13 @@ def test_merged_cells_end_with_the_rows_of_the_table():
     text = text_of(with_sheet(f"<sheetData>{rows}</sheetData><mergeCells>{merges}</mergeCells>"))
     assert text == f"| Port | Fee |  |\n{RULE} --- |\n| Skar | 10 |  |\n| Skar | 10 | end |"
     # A row of merged cells is there once, and is no part of a header below an empty row.
-    lines = [["Port", "2026", None], [], [None, "in", "out"], ["Skar", 1, 2]]
+    lines: list[list[Any]] = [["Port", "2026", None], [], [None, "in", "out"], ["Skar", 1, 2]]
     text = text_of(file_of(lines, lambda sheet: sheet.merge_cells("B1:C2")))
     assert text.startswith("| Port | 2026 | 2026 |\n")
 
 
 def test_a_damaged_workbook_is_refused(subtests: pytest.Subtests):
-    files = members(file_of([["Port"]]))
+    files: dict[str, Any] = {**members(file_of([["Port"]]))}
     sheet = "xl/worksheets/sheet1.xml"
     content = files[sheet].partition(b"<worksheet")[2]
     for lacking in (

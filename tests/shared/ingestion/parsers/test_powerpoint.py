@@ -275,7 +275,7 @@ def test_a_picture_in_place_of_the_title_is_no_title():
 
 
 def test_slide_shows_are_read_and_slides_with_entities_refused():
-    files = members(deck(with_xml(shape("Words"))))
+    files: dict[str, Any] = {**members(deck(with_xml(shape("Words"))))}
     kinds = files["[Content_Types].xml"]
     show = kinds.replace(b"presentationml.presentation.main", b"presentationml.slideshow.main")
     assert text_of(archive({**files, "[Content_Types].xml": show})) == "Words"

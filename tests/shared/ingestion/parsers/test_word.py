@@ -1,5 +1,7 @@
 """Parsing of Word files: numbers as Word shows them, all parts, tables, scripts, tracked changes."""
 
+from typing import Any
+
 import pytest
 
 from shared.errors import UnreadableDocument
@@ -431,7 +433,7 @@ def test_documents_in_a_document_are_read_with_their_notes():
 
 
 def test_a_part_with_entities_is_refused():
-    files = members(word_file(paragraph("Rent &rent; euros")))
+    files: dict[str, Any] = {**members(word_file(paragraph("Rent &rent; euros")))}
     declared = b'<!DOCTYPE x [<!ENTITY rent "950">]>' + files["word/document.xml"]
     with pytest.raises(UnreadableDocument, match="document type declaration"):
         docx(archive({**files, "word/document.xml": declared}))
