@@ -14,8 +14,6 @@ from shared.text.normalize import one_line
 # Codes in headers and footers: fonts, sizes, colours; sections and fields, such as the page number.
 _CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|(?P<sign>.))', re.IGNORECASE | re.DOTALL)
 _TICKS = {"Checkbox", "Radio"}
-# Lists show the choices that other cells have, which need no second place.
-_LABELS = {"Label", "Button", "GBox", "EditBox"}
 
 
 def headers_and_footers(element: Any) -> Iterator[str]:
@@ -48,7 +46,7 @@ def form_controls(package: Package, part: str) -> Iterator[str]:
             checked = child(data, "Checked")
             is_checked = checked is not None and (checked.text or "").strip() == "1"
             yield f"{'☒' if is_checked else '☐'} {label or _place(data)}"
-        elif kind in _LABELS and label:
+        elif label and kind != "Note":
             yield label
 
 

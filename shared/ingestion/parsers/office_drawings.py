@@ -156,9 +156,20 @@ def chart(root: Any) -> str:
         for title in plot.iter("{*}title")
         if local(title.getparent()).endswith("Ax")
     ]
+    labels = [
+        one_line(" ".join(drawn_paragraphs(label)))
+        for label in plot.iter("{*}dLbl")
+        if child(child(label, "tx"), "rich") is not None
+    ]
+    # Labels from cells have a name for their text, which is stored apart.
+    labels = [label for label in labels if "[CELL" not in label]
+    labels += [
+        _first_value(point) for cells in plot.iter("{*}dlblRangeCache") for point in cells.iter("{*}pt")
+    ]
     parts = [
         heading and f"Chart: {heading}",
         ", ".join(filter(None, axes)) and f"Axes: {', '.join(filter(None, axes))}",
+        ", ".join(filter(None, labels)) and f"Labels: {', '.join(filter(None, labels))}",
     ]
     return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
 

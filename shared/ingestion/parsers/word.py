@@ -33,8 +33,10 @@ from shared.ingestion.parsers.word_elements import (
     elements,
     form_value,
     inlines,
+    is_equation_code,
     joins_next,
     rows,
+    symbol_of_code,
 )
 from shared.ingestion.parsers.word_numbering import Numbering
 from shared.ingestion.parsers.word_styles import Style, style_of_run, styles_of
@@ -77,7 +79,7 @@ class _Document:
         self._marks: dict[str, dict[str, str]] = {"footnote": {}, "endnote": {}}
         # Drawn text, charts and diagrams, which follow their paragraph.
         self._drawn: list[_Block] = []
-        self._pictures = self._objects = self._documents = 0
+        self._pictures = self._objects = self._documents = self._equations = 0
         self._notes_of_imported: list[str] = []
 
     def parsed(self) -> ParsedFile:
@@ -93,6 +95,7 @@ class _Document:
                 "pictures",
                 "was not read." if self._pictures == 1 else "were not read.",
             ),
+            *counted(self._equations, "equation in a field was", "equations in fields were", "not read."),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
             *counted(
                 self._documents,
@@ -291,6 +294,10 @@ class _Document:
                 self._add_comment(element)
             elif name == "fldChar":
                 text.add(form_value(element))
+            elif name == "instrText":
+                # Fields whose result Word does not store.
+                text.add(symbol_of_code(element.text or ""), kind)
+                self._equations += is_equation_code(element.text or "")
             elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 

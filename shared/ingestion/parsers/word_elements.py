@@ -1,14 +1,20 @@
 """Elements of Word files that have content, in their order, without deletions."""
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from shared.ingestion.parsers.office_xml import attribute, child, is_on, local, value
+from shared.ingestion.parsers.symbol_fonts import symbols
 
 # Elements with content of their own in a paragraph, and around blocks.
 _WRAPPERS = {"ins", "moveTo", "hyperlink", "smartTag", "customXml", "fldSimple", "bdo", "dir", "sdt",
              "sdtContent", "oMathPara"}  # fmt: skip
+_SYMBOL_CODE = re.compile(
+    r'\s*SYMBOL\s+(?P<number>0x[0-9a-f]{1,4}|[1-9]\d{1,4})(?!\d)(?:.*?\\f\s+"?(?P<font>[^"\\]*[^"\\\s]))?',
+    re.IGNORECASE,
+)
 _CONTENT = {"txbxContent", "txBody", "relIds", "blip", "imagedata", "textpath", "contentPart"}
 
 
@@ -44,6 +50,9 @@ def joins_next(properties: Any) -> bool:
 def inlines(paragraph: Any) -> Iterator[Any]:
     """Runs and equations of a paragraph, without deletions and without fields in the code of a field."""
     kinds = [attribute(mark, "fldCharType") for mark in paragraph.iter("{*}fldChar")]
+    if not kinds:
+        yield from _inlines(paragraph)
+        return
     is_complete = kinds.count("begin") == kinds.count("end")
     # For each open field, whether its result is still to come.
     fields: list[bool] = []
@@ -94,3 +103,14 @@ def form_value(field: Any) -> str:
         with suppress(ValueError, IndexError):
             return entries[int(value(choice, "result") or value(choice, "default") or 0)]
     return ""
+
+
+def symbol_of_code(code: str) -> str:
+    """The character of a field SYMBOL."""
+    if not (match := _SYMBOL_CODE.match(code)):
+        return ""
+    return symbols(chr(int(match["number"], 0)), match["font"])
+
+
+def is_equation_code(code: str) -> bool:
+    return bool(re.match(r"\s*EQ\s", code, re.IGNORECASE))

@@ -70,6 +70,19 @@ def test_charts_are_tables_of_categories_and_series(subtests: pytest.Subtests):
             assert text_of(deck(add_chart(kind, data))) == text
 
 
+def test_charts_have_the_labels_that_their_author_wrote():
+    def fill(slide: Any) -> None:
+        data = CategoryChartData()
+        data.categories = ["Ore", "Grain"]
+        data.add_series("Share", (1, 2))
+        frame = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(5), Inches(4), data)
+        frame.chart.plots[0].series[0].points[1].data_label.text_frame.text = "New quay"
+
+    assert text_of(deck(fill)) == (
+        "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"
+    )
+
+
 def add_diagram(slide: Any) -> None:
     part = Part(
         PackURI("/ppt/diagrams/data1.xml"), "application/xml", slide.part.package,

@@ -256,6 +256,7 @@ PARTS: list[tuple[str, Parts, str]] = [
         {"styles": ("styles", '<w:style w:styleId="H"><w:rPr><w:vanish/></w:rPr></w:style>')},
         "shown!",
     ),
+    (paragraph(BEGIN.format("") + CODE.format('SYMBOL 109 \\f "Symbol" \\s 10') + END + run("g")), {}, "μg"),
     # A note that refers to itself.
     (
         paragraph(run("Waived") + NOTE),
@@ -403,6 +404,10 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
         ('<w:r><w:drawing><a:blip r:link="x"/></w:drawing></w:r>', ["1 picture was not read."]),
         ('<w:r><w:drawing><c:chart r:id="r_none"/></w:drawing></w:r>', ["1 picture was not read."]),
         ('<w:r><w:drawing><w:contentPart r:id="x"/></w:drawing></w:r>', ["1 picture was not read."]),
+        (
+            BEGIN.format("") + CODE.format(r"EQ \f(1,2)") + END,
+            ["1 equation in a field was not read."],
+        ),
         (run("more"), []),
     ]
     for runs, notes in cases:
