@@ -79,30 +79,36 @@ def _notes(unread: _Unread) -> list[str]:
 
 
 def _of_slide(slide: Any, unread: _Unread, repeated: set[str], area: int) -> Iterator[str]:
-    element = prepared(slide.part._element)
-    unread.pictures += sum(1 for _ in element.iter("{*}contentPart", "{*}model3d"))
-    # python-pptx has no class for handwriting.
-    etree.strip_elements(element, "{*}contentPart", with_tail=False)
+    element = _prepared_slide(slide, unread)
     heading = slide.shapes.title
     title = "" if heading is None else one_line(" ".join(_paragraphs(heading)))
     shapes = [shape for shape in slide.shapes if not title or shape != heading]
     texts = _in_reading_order(_placed(shapes, slide, unread, repeated, area))
-    texts += [*_speaker_notes(slide), *_comments(slide)]
+    texts += [*_speaker_notes(slide, unread, area), *_comments(slide)]
     hidden = "(hidden slide)" if element.get("show") in ("0", "false") and (title or texts) else ""
     if title or hidden:
         yield " ".join(filter(None, ["#", title, hidden]))
     yield from texts
 
 
-def _speaker_notes(slide: Any) -> Iterator[str]:
-    """The notes of a slide, and the texts beside them."""
+def _prepared_slide(slide: Any, unread: _Unread) -> Any:
+    """The element of a slide or of its notes."""
+    element = prepared(slide.part._element)
+    unread.pictures += sum(1 for _ in element.iter("{*}contentPart", "{*}model3d"))
+    # python-pptx has no class for handwriting.
+    etree.strip_elements(element, "{*}contentPart", with_tail=False)
+    return element
+
+
+def _speaker_notes(slide: Any, unread: _Unread, area: int) -> Iterator[str]:
+    """The notes of a slide, and the shapes beside them."""
     if not slide.has_notes_slide:
         return
-    prepared(slide.notes_slide.part._element)
-    for shape in slide.notes_slide.shapes:
-        is_body = _placeholder(shape) not in (_NUMBER, _HEADER, *_REPEATED)
-        if is_body and (text := "\n".join(_paragraphs(shape))):
-            yield f"Notes: {text}"
+    notes = slide.notes_slide
+    _prepared_slide(notes, unread)
+    shapes = [shape for shape in notes.shapes if _placeholder(shape) not in (_NUMBER, _HEADER, *_REPEATED)]
+    for text in _in_reading_order(_placed(shapes, notes, unread, set(), area)):
+        yield f"Notes: {text}"
 
 
 def _placed(
