@@ -80,8 +80,8 @@ class _Book:
         for number, sheet in enumerate(self._root.iter("{*}sheet"), 1):
             _, part = targets.get(attribute(sheet, "id") or "", ("", ""))
             hidden = " (hidden sheet)" if sheet.get("state", "visible") != "visible" else ""
-            # A missing part is an error of the file.
-            content = self._sheet(part)
+            # Sheets of macros have no part.
+            content = self._sheet(part) if part else []
             parts.append((number, "\n\n".join([f"# {one_line(sheet.get('name', ''))}{hidden}", *content])))
         if not parts:
             raise UnreadableDocument
@@ -284,7 +284,7 @@ class _Book:
                 yield "\n".join(drawn_paragraphs(element))
             elif attribute(element, "id" if name == "chart" else "dm"):
                 text = graphic(self._package, targets, element)
-                self._pictures += not text
+                self._pictures += name == "chart" and not text
                 yield text
 
 

@@ -168,7 +168,7 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
                 part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
                 root = prepared(tree(part.blob))
                 text = diagram(root) if name == "relIds" else chart(root)
-            unread.pictures += not text
+            unread.pictures += name == "chart" and not text
             yield text
         elif name == "oleObj":
             unread.objects += 1

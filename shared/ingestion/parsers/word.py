@@ -362,7 +362,7 @@ class _Document:
                 self._drawn += map(_Block, drawn_paragraphs(inner))
             elif name in ("chart", "relIds"):
                 text = graphic(self._package, self._targets, inner)
-                self._pictures += not text
+                self._pictures += name == "chart" and not text
                 self._drawn.append(_Block(text))
             elif name == "textpath":
                 self._drawn.append(_Block(one_line(attribute(inner, "string") or "")))
