@@ -14,9 +14,11 @@ from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
 
-# Descriptions of pictures by programs: their recognition, file names, addresses.
+# Descriptions of pictures by programs: their recognition, names, addresses.
 _BY_PROGRAM = re.compile(
-    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:", re.IGNORECASE
+    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:"
+    r"|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$",
+    re.IGNORECASE,
 )
 
 

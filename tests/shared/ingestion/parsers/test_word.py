@@ -177,7 +177,7 @@ PARTS: list[tuple[str, Parts, str]] = [
     ),
     (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
     (
-        paragraph(DESCRIBED.format("Quay from the south") + DESCRIBED.format("quay.png")),
+        paragraph("".join(map(DESCRIBED.format, ("Quay from the south", "quay.png", "Picture 1")))),
         {},
         "Picture: Quay from the south",
     ),
