@@ -3,6 +3,7 @@
 A letter in such a font is another character: the letter m of the font Symbol is μ.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from shared.ingestion.parsers.office_xml import attribute, counted
 
 UNKNOWN = "\ufffd"
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
 
 
 def _table(text: str, first: int) -> dict[int, str]:
@@ -44,10 +46,16 @@ _FONTS: Mapping[str, Mapping[int, str]] = {
 
 def symbols(text: str, font: str | None) -> str:
     """The text in that font as Unicode characters; U+FFFD for those that have none."""
-    table = _FONTS.get((font or "").lower())
-    if table is None and text.isascii():
-        return text
-    return "".join(_symbol(ord(character), table) for character in text)
+    table = _FONTS.get(font.lower()) if font else None
+    if table is None:
+        # Private characters have a meaning in their own font alone.
+        return _PRIVATE.sub(UNKNOWN, text)
+    return "".join(
+        table.get(code & 0xFF, UNKNOWN)
+        if 0x20 <= (code := ord(character)) < 0x100 or 0xF000 <= code < 0xF100
+        else _PRIVATE.sub(UNKNOWN, character)
+        for character in text
+    )
 
 
 def symbol(element: Any) -> str:
@@ -55,13 +63,6 @@ def symbol(element: Any) -> str:
     with suppress(ValueError):
         return symbols(chr(int(attribute(element, "char") or "", 16)), attribute(element, "font"))
     return UNKNOWN
-
-
-def _symbol(code: int, table: Mapping[int, str] | None) -> str:
-    if table is not None and (0x20 <= code < 0x100 or 0xF000 <= code < 0xF100):
-        return table.get(code & 0xFF, UNKNOWN)
-    # Private characters have a meaning in their own font alone.
-    return UNKNOWN if 0xE000 <= code < 0xF900 else chr(code)
 
 
 def unread_symbols(*texts: str) -> list[str]:

@@ -39,7 +39,7 @@ from shared.ingestion.parsers.word_elements import (
     symbol_of_code,
 )
 from shared.ingestion.parsers.word_numbering import Numbering
-from shared.ingestion.parsers.word_styles import Style, style_of_run, styles_of
+from shared.ingestion.parsers.word_styles import Style, font_and_hiding, styles_of
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
 
@@ -272,14 +272,14 @@ class _Document:
 
     def _add_run(self, run: Any, of_paragraph: Style, text: ScriptedText) -> None:
         properties = child(run, "rPr")
-        style = style_of_run(properties, self._styles, of_paragraph)
-        if style.is_hidden:
+        font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
+        if is_hidden:
             return
         kind = self._raised(run, properties)
         for element in run:
             name = local(element)
             if name == "t":
-                text.add(symbols(element.text or "", style.font), kind)
+                text.add(symbols(element.text or "", font), kind)
             elif name in ("tab", "ptab"):
                 text.add("\t")
             elif name in ("br", "cr"):

@@ -63,14 +63,18 @@ def _style(id_: str, elements: dict[str, Any]) -> Style:
     )
 
 
-def style_of_run(properties: Any, styles: Mapping[str, Style], of_paragraph: Style) -> Style:
+def font_and_hiding(
+    properties: Any, styles: Mapping[str, Style], of_paragraph: Style
+) -> tuple[str | None, bool]:
     """The font of a run, and whether it is hidden, by its own properties and its styles."""
-    own = styles.get(value(properties, "rStyle") or "", Style())
-    is_hidden = next(
-        (hidden for hidden in (_is_hidden(properties), own.is_hidden) if hidden is not None),
-        of_paragraph.is_hidden,
+    if properties is None:
+        return of_paragraph.font, bool(of_paragraph.is_hidden)
+    own = styles.get(value(properties, "rStyle") or "", of_paragraph)
+    hidden = (_is_hidden(properties), own.is_hidden, of_paragraph.is_hidden)
+    return (
+        _font(properties) or own.font or of_paragraph.font,
+        next((is_hidden for is_hidden in hidden if is_hidden is not None), False),
     )
-    return Style(font=_font(properties) or own.font or of_paragraph.font, is_hidden=is_hidden)
 
 
 def _font(properties: Any) -> str | None:
