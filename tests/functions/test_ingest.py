@@ -1,5 +1,4 @@
-"""The worker, as a schedule calls it, extracts documents beside its other work; a collection's setting has it
-extract, or delete."""
+"""The worker, as a schedule calls it: extraction beside its other work."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from shared.ingestion import graph_worker, job_queue
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import client_of, json_of, services_with
 from tests.sql.passages import put
 from tests.sql.reading import mentions, state
 

@@ -27,17 +27,20 @@ LAZY = {
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
 APART = {
-    "pypdfium2", "html_to_markdown", "lxml", "officemath2latex", "pptx", "tree_sitter", "trafilatura",
+    "pypdfium2", "html_to_markdown", "lxml", "pptx", "tree_sitter", "trafilatura",
     "protego", "chardet",
 }  # fmt: skip
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
     "shared.ingestion.parsers.pdf_lines", "shared.ingestion.parsers.pdf_annotations",
     "shared.ingestion.parsers.pdf_pictures",
-    "shared.ingestion.parsers.office_xml", "shared.ingestion.parsers.word",
-    "shared.ingestion.parsers.word_fields", "shared.ingestion.parsers.word_numbering",
+    "shared.ingestion.parsers.office_xml", "shared.ingestion.parsers.office_drawings",
+    "shared.ingestion.parsers.office_equations", "shared.ingestion.parsers.symbol_fonts",
+    "shared.ingestion.parsers.word",
+    "shared.ingestion.parsers.word_elements", "shared.ingestion.parsers.word_numbering",
     "shared.ingestion.parsers.word_styles", "shared.ingestion.parsers.powerpoint",
-    "shared.ingestion.parsers.excel", "shared.ingestion.parsers.code_functions",
+    "shared.ingestion.parsers.excel", "shared.ingestion.parsers.excel_sheet_parts",
+    "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
     "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.csv_json",
     "shared.ingestion.parsers.text_encodings", "shared.ingestion.parsers.main_content",

@@ -1,6 +1,7 @@
 """Parser of Excel files: cells as Excel shows them."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,24 +11,28 @@ from typing import Any
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
+from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
     Package,
-    ScriptedText,
     attribute,
     child,
     counted,
-    drawn_paragraphs,
-    graphic,
     local,
+    refuse_entities,
+    unescaped,
     value,
 )
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, size_error
+from shared.ingestion.parsers.symbol_fonts import symbols, unread_symbols
 from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
+_SHEET_PARTS = ("row", "mergeCell", "drawing", "oleObject", "headerFooter")
+_DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _THREAD = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -57,8 +62,16 @@ class _Book:
         self._part = package.target("", "officeDocument") or MAIN_PART
         self._root = package.tree(self._part)
         self._from_1904 = attribute(child(self._root, "workbookPr"), "date1904") in ("1", "true")
+        # Headers and footers of the sheets before, most of which repeat.
+        self._margins = set[str]()
+        # Texts of several fonts, by index, keep theirs.
+        self._rich = set[int]()
         self._texts = self._shared_texts()
-        self._codes = self._format_codes()
+        # The font and the format code of each cell style, by the number of the style.
+        self._fonts: dict[str, str] = {}
+        self._codes: dict[str, str] = {}
+        self._read_styles()
+        self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = 0
 
     def parsed(self) -> ParsedFile:
@@ -67,7 +80,8 @@ class _Book:
         for number, sheet in enumerate(self._root.iter("{*}sheet"), 1):
             _, part = targets.get(attribute(sheet, "id") or "", ("", ""))
             hidden = " (hidden sheet)" if sheet.get("state", "visible") != "visible" else ""
-            content = self._sheet(part) if part and self._package.has(part) else []
+            # Sheets of macros have no part.
+            content = self._sheet(part) if part else []
             parts.append((number, "\n\n".join([f"# {one_line(sheet.get('name', ''))}{hidden}", *content])))
         if not parts:
             raise UnreadableDocument
@@ -81,6 +95,7 @@ class _Book:
             *counted(self._formulas, "formula has", "formulas have", "no stored value."),
             *counted(self._pictures, "picture was", "pictures were", "not read."),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
+            *unread_symbols(*(text for _, text in parts)),
         ]
         return ParsedFile(parts, self._package.title(), notes=notes)
 
@@ -88,26 +103,35 @@ class _Book:
         part = self._package.target(self._part, "sharedStrings")
         if not part or not self._package.has(part):
             return []
-        return [_rich_text(item) for item in self._stream(part, "si")]
+        texts: list[str] = []
+        for item in self._stream(part, "si"):
+            if child(item, "r") is not None:
+                self._rich.add(len(texts))
+            texts.append(_rich_text(item))
+        return texts
 
-    def _format_codes(self) -> dict[str, str]:
-        """The format code of each cell style, by the number of the style."""
+    def _read_styles(self) -> None:
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
-            return {}
+            return
         root = self._package.tree(part)
         codes = dict(BUILT_IN)
         for format_ in root.iter("{*}numFmt"):
             with suppress(ValueError):
                 codes[int(format_.get("numFmtId", ""))] = format_.get("formatCode", "")
+        fonts = child(root, "fonts")
+        names = [value(font, "name") or "" for font in (() if fonts is None else fonts)]
         styles = child(root, "cellXfs")
-        numbers = [style.get("numFmtId", "") for style in (() if styles is None else styles.iter("{*}xf"))]
-        return {
-            str(index): codes.get(int(number), "") for index, number in enumerate(numbers) if number.isdigit()
-        }
+        for index, style in enumerate(() if styles is None else styles.iter("{*}xf")):
+            with suppress(ValueError):
+                self._codes[str(index)] = codes.get(int(style.get("numFmtId", "")), "")
+            with suppress(ValueError, IndexError):
+                self._fonts[str(index)] = names[int(style.get("fontId", ""))]
 
     def _stream(self, part: str, *names: str) -> Iterator[Any]:
         """The elements of these names, one at a time."""
+        if not self._package.has(part):
+            raise UnreadableDocument
         with self._package.archive.open(self._package.name(part)) as file:
             events = etree.iterparse(
                 file, tag=[f"{{*}}{name}" for name in names], resolve_entities=False, no_network=True,
@@ -115,7 +139,10 @@ class _Book:
             )  # fmt: skip
             try:
                 for _, element in events:
-                    yield element
+                    refuse_entities(element)
+                    # The content of alternatives for older programs is there twice.
+                    if next(element.iterancestors("{*}Fallback"), None) is None:
+                        yield element
                     element.clear()
                     while element.getprevious() is not None:
                         del element.getparent()[0]
@@ -126,27 +153,38 @@ class _Book:
 
     def _sheet(self, part: str) -> list[str]:
         sheet = _Sheet()
-        row_number = 0
-        for element in self._stream(part, "row", "mergeCell", "drawing", "legacyDrawing", "oleObject"):
+        row_number, margins = 0, list[str]()
+        for element in self._stream(part, *_SHEET_PARTS):
             name = local(element)
             if name == "row":
                 number = element.get("r", "")
-                row_number = int(number) if number.isdigit() else row_number + 1
+                row_number = int(number) if number.isdecimal() else row_number + 1
                 self._read_row(element, row_number, sheet)
             elif name == "mergeCell":
                 if area := _area(element.get("ref", "")):
                     sheet.merges.append(area)
             elif name == "drawing":
                 sheet.drawings.append(attribute(element, "id") or "")
-            elif name == "oleObject":
+            elif name == "headerFooter":
+                margins += [text for text in headers_and_footers(element) if text not in self._margins]
+            else:
                 self._objects += 1
+        self._margins |= set(margins)
         targets = self._package.targets(part)
         grouped = _repeat_merged(sheet)
         texts = list(_tables(sheet, grouped))
         texts += self._comments(targets, sheet)
+        controls = [
+            text
+            for kind, drawing in targets.values()
+            if kind == "vmlDrawing" and self._package.has(drawing)
+            for text in form_controls(self._package, drawing)
+        ]
+        labels = {label.lstrip("☒☐ ") for label in controls}
         for drawing in sheet.drawings:
-            texts += self._drawing(targets.get(drawing, ("", ""))[1])
-        return list(filter(None, texts))
+            drawn = self._drawing(targets.get(drawing, ("", ""))[1])
+            texts += [text for text in drawn if text not in labels]
+        return list(filter(None, [*texts, "\n".join(controls), *margins]))
 
     def _read_row(self, element: Any, number: int, sheet: _Sheet) -> None:
         row: _Row = {}
@@ -164,16 +202,17 @@ class _Book:
                 if is_typed:
                     sheet.typed.add(number)
         if row:
-            sheet.rows[number] = row
+            sheet.rows.setdefault(number, {}).update(row)
 
     def _shown(self, cell: Any) -> tuple[str, bool]:
         """The cell's text, and whether it is a number, a date or a truth value."""
-        kind = cell.get("t", "n")
+        kind, style = cell.get("t", "n"), cell.get("s", "0")
         text = next((stored.text for stored in cell.iterchildren("{*}v")), None) or ""
-        code = self._codes.get(cell.get("s", "0"), "")
+        code, font = self._codes.get(style, ""), self._fonts.get(style)
         if kind == "inlineStr":
             inline = child(cell, "is")
             text = "" if inline is None else _rich_text(inline)
+            font = font if child(inline, "r") is None else None
         elif not text:
             if (formula := child(cell, "f")) is not None and kind != "str":
                 self._formulas += 1
@@ -183,7 +222,11 @@ class _Book:
         if text:
             self._values += 1
         if kind == "s":
-            text = self._texts[int(text)] if text.isdigit() and int(text) < len(self._texts) else ""
+            if not text.isdecimal() or int(text) >= len(self._texts):
+                raise UnreadableDocument
+            index = int(text)
+            text = self._texts[index]
+            font = font if index not in self._rich else None
         elif kind == "b":
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
         elif kind == "n":
@@ -191,7 +234,22 @@ class _Book:
                 return shown_number(float(text), code, from_1904=self._from_1904), True
         elif kind == "d":
             return text.removesuffix("T00:00:00").replace("T", " "), True
-        return shown_text(text, code), False
+        elif kind == "e":
+            text = self._rich_value(cell.get("vm", ""), text)
+        elif kind == "str":
+            text = unescaped(text)
+        return shown_text(symbols(text, font), code), False
+
+    def _rich_value(self, number: str, text: str) -> str:
+        """The text of a rich value, in place of the error that the cell has for older programs."""
+        index = int(number) - 1 if number.isdecimal() else -1
+        if not 0 <= index < len(self._rich_values):
+            return text
+        kind, fields = self._rich_values[index]
+        if kind.lower().endswith("image"):
+            self._pictures += 1
+            return f"Picture: {fields['Text']}" if fields.get("Text") else ""
+        return fields.get("_DisplayString") or text
 
     def _comments(self, targets: Mapping[str, tuple[str, str]], sheet: _Sheet) -> Iterator[str]:
         """Comments and notes with the cells that they belong to."""
@@ -217,14 +275,17 @@ class _Book:
         if not part or not self._package.has(part):
             return
         targets = self._package.targets(part)
-        for element in self._package.tree(part).iter("{*}pic", "{*}txBody", "{*}chart", "{*}relIds"):
+        for element in self._package.tree(part).iter(*_DRAWN):
             name = local(element)
-            if name == "pic":
+            if name in ("pic", "contentPart"):
                 self._pictures += 1
+                yield alternative_text(element)
             elif name == "txBody":
                 yield "\n".join(drawn_paragraphs(element))
             elif attribute(element, "id" if name == "chart" else "dm"):
-                yield graphic(self._package, targets, element)
+                text = graphic(self._package, targets, element)
+                self._pictures += name == "chart" and not text
+                yield text
 
 
 def _rich_text(item: Any) -> str:
@@ -233,12 +294,14 @@ def _rich_text(item: Any) -> str:
     for element in item:
         name = local(element)
         if name == "t":
-            text.add(element.text or "")
+            text.add(unescaped(element.text or ""))
         elif name == "r":
-            aligned = value(child(element, "rPr"), "vertAlign")
+            properties = child(element, "rPr")
+            aligned = value(properties, "vertAlign")
             content = child(element, "t")
             kind = {"superscript": "sup", "subscript": "sub"}.get(aligned or "", "")
-            text.add((content.text if content is not None else None) or "", kind)
+            stored = unescaped((content.text if content is not None else None) or "")
+            text.add(symbols(stored, value(properties, "rFont")), kind)
     return text.text()
 
 
@@ -262,7 +325,7 @@ def _repeat_merged(sheet: _Sheet) -> set[int]:
     """Repeat the value of merged cells. Return the rows with cells that span some columns."""
     grouped = set()
     widths = [max(row) for row in sheet.rows.values()]
-    last_row, last_column = max(sheet.rows, default=0), max(widths, default=0)
+    numbers, last_column = sorted(sheet.rows), max(widths, default=0)
     copies = 0
     for top, left, bottom, right in sheet.merges:
         text = sheet.rows.get(top, {}).get(left)
@@ -270,21 +333,24 @@ def _repeat_merged(sheet: _Sheet) -> set[int]:
             continue
         if right > left:
             grouped.add(top)
-        for row in range(top, min(bottom, last_row) + 1):
+        # The rows within that have other cells.
+        for row in numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)]:
             for column in range(left, min(right, last_column) + 1):
                 copies += 1
                 if copies > MAX_CELLS:
                     raise size_error()
-                sheet.rows.setdefault(row, {}).setdefault(column, text)
+                sheet.rows[row].setdefault(column, text)
     return grouped
 
 
 def _tables(sheet: _Sheet, grouped: set[int]) -> Iterator[str]:
     """The tables of a sheet. After an empty row, a row of texts above one with numbers is another header."""
     numbers = sorted(sheet.rows)
-    starts = [0]
+    bottoms = {top: bottom for top, _, bottom, _ in sheet.merges}
+    starts, last = [0], 0
     for index, number in enumerate(numbers[1:], 1):
-        if number > numbers[index - 1] + 1 and _begins_table(sheet, numbers[index : index + 3]):
+        last = max(last, numbers[index - 1], bottoms.get(numbers[index - 1], 0))
+        if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
             starts.append(index)
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
         yield _table(sheet, numbers[start:end], grouped)
@@ -304,8 +370,15 @@ def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
     used = sorted({column for number in numbers for column in sheet.rows[number]})
     if len(numbers) * len(used) > MAX_CELLS:
         raise size_error()
-    rows = [[sheet.rows[number].get(column, "") for column in used] for number in numbers]
     if len(used) == 1 and len(numbers) < len(sheet.rows):
         # A title above tables, or remarks below them.
-        return "\n".join(one_line(row[0]) for row in rows)
-    return titled_table(rows, {index for index, number in enumerate(numbers) if number in grouped})
+        return "\n".join(one_line(sheet.rows[number][used[0]]) for number in numbers)
+    rows: list[list[str]] = []
+    grouped_here = set[int]()
+    for number, previous in zip(numbers, [*numbers[:1], *numbers], strict=False):
+        # One empty row in place of several.
+        rows += [[]] if number > previous + 1 else []
+        if number in grouped:
+            grouped_here.add(len(rows))
+        rows.append([sheet.rows[number].get(column, "") for column in used])
+    return titled_table(rows, grouped_here)

@@ -37,7 +37,8 @@ def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -
     header_rows = 1
     while len(lines) > header_rows + 1 and header_rows < MAX_HEADER_ROWS:
         above, below = lines[header_rows - 1 : header_rows + 1]
-        if numbers[header_rows - 1] not in grouped or not _is_divided(above, below):
+        number, next_number = numbers[header_rows - 1 : header_rows + 1]
+        if number not in grouped or next_number > number + 1 or not _is_divided(above, below):
             break
         header_rows += 1
     header = [joined_names(names) for names in zip_longest(*lines[:header_rows], fillvalue="")]

@@ -156,6 +156,11 @@ def _section_of(value: float, sections: Sequence[_Section]) -> int:
 
 
 def _shown_decimal(number: Decimal, tokens: list[_Token]) -> str:
+    # A comma that does not follow a digit is a literal.
+    tokens = [
+        ("text", ",") if token == ("mark", ",") and before not in ("digit", "mark") else token
+        for token, (before, _) in zip(tokens, [("", ""), *tokens], strict=False)
+    ]
     digits = [index for index, (kind, _) in enumerate(tokens) if kind == "digit"]
     number *= Decimal(100) ** tokens.count(("mark", "%"))
     if not digits:
@@ -184,12 +189,12 @@ def _shown_decimal(number: Decimal, tokens: list[_Token]) -> str:
     if decimals:
         parts += "." + _fraction_digits(tokens[whole_end + 1 : exponent_at], fraction)
     elif point_at is not None:
-        parts += "".join(text for kind, text in tokens[point_at + 1 : exponent_at] if kind == "text")
+        parts += "." + "".join(text for kind, text in tokens[point_at + 1 : exponent_at] if kind == "text")
     if exponent_at < len(tokens):
         sign = tokens[exponent_at][1]
         parts += sign[0] + ("-" if power < 0 else sign[1].replace("-", ""))
         parts += _filled(tokens[exponent_at + 1 :], str(abs(power)).lstrip("0"), grouped=False)
-    return re.sub(r"(?<=\d)\.(?!\d)", "", parts)
+    return re.sub(r"(?<=\d)\.(?!\d)" if decimals else r"\.$", "", parts)
 
 
 def _rounded(number: Decimal, decimals: int) -> Decimal:

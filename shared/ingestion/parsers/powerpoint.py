@@ -6,33 +6,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from lxml import etree
+
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
-from shared.ingestion.parsers.office_xml import (
-    Package,
-    alternative_text,
-    attribute,
-    chart,
-    counted,
-    diagram,
-    drawn_paragraphs,
-    local,
-)
+from shared.ingestion.parsers.office_drawings import alternative_text, chart, diagram, drawn_paragraphs
+from shared.ingestion.parsers.office_xml import Package, attribute, child, counted, local, prepared
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive
+from shared.ingestion.parsers.symbol_fonts import unread_symbols
 from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line
 
 replace_missing_pillow()
-from pptx import Presentation  # noqa: E402
 from pptx.exc import PythonPptxError  # noqa: E402
+from pptx.package import Package as PowerPointPackage  # noqa: E402
 
 # Smaller pictures are logos and icons: a share of the slide's area.
 MIN_PICTURE = 0.04
 # Shapes beside each other are columns if one has more text than a label.
 LABEL_CHARACTERS = 40
-# The text of these placeholders is the slide's number or repeats on each slide.
-_NUMBER, _REPEATED = 13, {15, 16}
+# The text of these placeholders is the slide's number or repeats on each slide or page of notes.
+_NUMBER, _REPEATED, _HEADER = 13, {15, 16}, 14
 
 
 @dataclass(slots=True)
@@ -55,7 +50,8 @@ class _Placed:
 def pptx(data: bytes) -> ParsedFile:
     with open_archive(data) as archive:
         title = Package(archive).title()
-    presentation = Presentation(io.BytesIO(data))
+    # Presentations that open as a show included, which pptx.Presentation refuses.
+    presentation = PowerPointPackage.open(io.BytesIO(data)).main_document_part.presentation
     area = (presentation.slide_width or 1) * (presentation.slide_height or 1)
     parts: list[tuple[int | None, str]] = []
     unread, repeated = _Unread(), set[str]()
@@ -70,7 +66,7 @@ def pptx(data: bytes) -> ParsedFile:
             f"{len(unread.slides)} of {len(parts)} slides are pictures. Upload a file with text.",
             code="no_text",
         )
-    return ParsedFile(parts, title, notes=_notes(unread))
+    return ParsedFile(parts, title, notes=[*_notes(unread), *unread_symbols(*(text for _, text in parts))])
 
 
 def _notes(unread: _Unread) -> list[str]:
@@ -83,24 +79,47 @@ def _notes(unread: _Unread) -> list[str]:
 
 
 def _of_slide(slide: Any, unread: _Unread, repeated: set[str], area: int) -> Iterator[str]:
+    element = _prepared_slide(slide, unread)
     heading = slide.shapes.title
-    if heading is not None and (title := one_line(" ".join(_paragraphs(heading)))):
-        yield f"# {title}"
-    shapes = [shape for shape in slide.shapes if shape != heading]
-    yield from _in_reading_order(_placed(shapes, slide, unread, repeated, area))
-    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame):
-        text = "\n".join(drawn_paragraphs(notes._txBody))
-        if text:
-            yield f"Notes: {text}"
-    yield from _comments(slide)
+    title = "" if heading is None else one_line(" ".join(_paragraphs(heading)))
+    shapes = [shape for shape in slide.shapes if not title or shape != heading]
+    texts = _in_reading_order(_placed(shapes, slide, unread, repeated, area))
+    texts += [*_speaker_notes(slide, unread, area), *_comments(slide)]
+    hidden = "(hidden slide)" if element.get("show") in ("0", "false") and (title or texts) else ""
+    if title or hidden:
+        yield " ".join(filter(None, ["#", title, hidden]))
+    yield from texts
+
+
+def _prepared_slide(slide: Any, unread: _Unread) -> Any:
+    """The element of a slide or of its notes."""
+    element = prepared(slide.part._element)
+    unread.pictures += sum(1 for _ in element.iter("{*}contentPart", "{*}model3d"))
+    # python-pptx has no class for handwriting.
+    etree.strip_elements(element, "{*}contentPart", with_tail=False)
+    return element
+
+
+def _speaker_notes(slide: Any, unread: _Unread, area: int) -> Iterator[str]:
+    """The notes of a slide, and the shapes beside them."""
+    if not slide.has_notes_slide:
+        return
+    notes = slide.notes_slide
+    _prepared_slide(notes, unread)
+    shapes = [shape for shape in notes.shapes if _placeholder(shape) not in (_NUMBER, _HEADER, *_REPEATED)]
+    for text in _in_reading_order(_placed(shapes, notes, unread, set(), area)):
+        yield f"Notes: {text}"
 
 
 def _placed(
     shapes: Iterable[Any], slide: Any, unread: _Unread, repeated: set[str], area: int
 ) -> Iterator[_Placed]:
     for shape in shapes:
+        properties = next(shape._element.iter("{*}cNvPr"), None)
+        if attribute(properties, "hidden") in ("1", "true"):
+            continue
         left, top, width, height = _place(shape)
-        texts = list(_of_shape(shape, slide, unread, repeated, area, width * height))
+        texts = list(filter(None, _of_shape(shape, slide, unread, repeated, area, width * height)))
         if texts:
             yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
 
@@ -116,28 +135,27 @@ def _of_shape(
     shape: Any, slide: Any, unread: _Unread, repeated: set[str], area: int, size: int
 ) -> Iterator[str]:
     element = shape._element
-    placeholder = shape.placeholder_format.type if getattr(shape, "is_placeholder", False) else None
+    placeholder = _placeholder(shape)
     if hasattr(shape, "shapes"):
         yield from _in_reading_order(_placed(shape.shapes, slide, unread, repeated, area))
     elif getattr(shape, "has_table", False):
         yield _table(shape.table)
-    elif getattr(shape, "has_chart", False):
-        yield chart(shape.chart._chartSpace)
     elif local(element) == "graphicFrame":
         yield from _of_frame(element, slide, unread)
     elif local(element) == "pic":
         has_media = any(local(inner) in ("videoFile", "audioFile") for inner in element.iter())
         unread.media += has_media
         unread.pictures += not has_media and size >= area * MIN_PICTURE
-        if description := alternative_text(element):
-            yield description
+        yield alternative_text(element)
     elif placeholder == _NUMBER:
         return
-    elif getattr(shape, "has_text_frame", False) and (text := "\n".join(_paragraphs(shape))):
+    elif text := "\n".join(_paragraphs(shape)):
         if placeholder not in _REPEATED or text not in repeated:
             yield text
         if placeholder in _REPEATED:
             repeated.add(text)
+    elif child(child(element, "spPr"), "blipFill") is not None:
+        unread.pictures += size >= area * MIN_PICTURE
 
 
 def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
@@ -145,16 +163,25 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
     for inner in element.iter():
         name = local(inner)
         if name in ("relIds", "chart"):
-            part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
-            root = tree(part.blob)
-            yield diagram(root) if name == "relIds" else chart(root)
+            text = ""
+            with suppress(KeyError):
+                part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
+                root = prepared(tree(part.blob))
+                text = diagram(root) if name == "relIds" else chart(root)
+            unread.pictures += name == "chart" and not text
+            yield text
         elif name == "oleObj":
             unread.objects += 1
             return
 
 
 def _paragraphs(shape: Any) -> list[str]:
-    return list(drawn_paragraphs(shape.text_frame._txBody))
+    return list(drawn_paragraphs(shape.text_frame._txBody)) if getattr(shape, "has_text_frame", False) else []
+
+
+def _placeholder(shape: Any) -> int | None:
+    """The type of a placeholder."""
+    return shape.placeholder_format.type if getattr(shape, "is_placeholder", False) else None
 
 
 def _table(table: Any) -> str:
@@ -179,10 +206,10 @@ def _table(table: Any) -> str:
 def _comments(slide: Any) -> Iterator[str]:
     for relationship in slide.part.rels.values():
         if relationship.reltype.endswith("/comments") and not relationship.is_external:
-            root = tree(relationship.target_part.blob)
+            root = prepared(tree(relationship.target_part.blob))
             for comment in root.iter("{*}cm", "{*}reply"):
-                texts = [child.text or "" for child in comment if local(child) == "text"]
-                texts += [" ".join(drawn_paragraphs(child)) for child in comment if local(child) == "txBody"]
+                texts = [part.text or "" for part in comment if local(part) == "text"]
+                texts += [" ".join(drawn_paragraphs(part)) for part in comment if local(part) == "txBody"]
                 if text := one_line(" ".join(texts)):
                     yield f"Comment: {text}"
 

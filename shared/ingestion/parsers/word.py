@@ -1,45 +1,51 @@
 """Parser of Word files."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.html_xml import html
 from shared.ingestion.parsers.markdown_table import titled_table
-from shared.ingestion.parsers.office_xml import (
-    Package,
+from shared.ingestion.parsers.office_drawings import (
     ScriptedText,
     alternative_text,
+    drawn_paragraphs,
+    graphic,
+    roman,
+)
+from shared.ingestion.parsers.office_equations import equation
+from shared.ingestion.parsers.office_xml import (
+    Package,
     attribute,
     child,
-    chosen,
     counted,
-    drawn_paragraphs,
-    equation,
-    graphic,
     is_on,
+    is_page_number,
     local,
-    roman,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, read_member
-from shared.ingestion.parsers.word_fields import form_value, symbol
+from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, parser_of, read_member
+from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
+from shared.ingestion.parsers.word_elements import (
+    cells,
+    drawn_elements,
+    elements,
+    form_value,
+    inlines,
+    is_equation_code,
+    joins_next,
+    rows,
+    symbol_of_code,
+)
 from shared.ingestion.parsers.word_numbering import Numbering
-from shared.ingestion.parsers.word_styles import Style, styles_of
+from shared.ingestion.parsers.word_styles import Style, font_and_hiding, styles_of
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
 
 MAIN_PART = "word/document.xml"
-# Elements with content of their own in a paragraph, and around blocks.
-_WRAPPERS = {"ins", "moveTo", "hyperlink", "smartTag", "customXml", "fldSimple", "bdo", "dir", "sdt",
-             "sdtContent", "oMathPara"}  # fmt: skip
-# The words of a header or footer that has the number of the page alone.
-_PAGE_WORDS = {
-    "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
-}  # fmt: skip
+# Parsers of the formats that a document may contain as a part, by the ends of their names.
+_IMPORTED = {"htm": "html", "html": "html", "xhtml": "html", "txt": "text", "docx": "docx"}
 # Half points above or below the line from which a short raised or lowered text is a script.
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
 
@@ -70,17 +76,18 @@ class _Document:
         self._notes = {kind: self._by_id(f"{kind}s", kind) for kind in ("footnote", "endnote", "comment")}
         # Footnotes, endnotes and comments of the paragraphs since the last block, and their numbers.
         self._pending: list[str] = []
-        self._note_counts = {"footnote": 0, "endnote": 0}
+        self._marks: dict[str, dict[str, str]] = {"footnote": {}, "endnote": {}}
         # Drawn text, charts and diagrams, which follow their paragraph.
         self._drawn: list[_Block] = []
-        self._pictures = self._objects = self._symbols = self._documents = 0
+        self._pictures = self._objects = self._documents = self._equations = 0
+        self._notes_of_imported: list[str] = []
 
     def parsed(self) -> ParsedFile:
         body = child(self._package.tree(self._part), "body")
         if body is None:
             raise UnreadableDocument
         headers, footers = self._headers_and_footers(body)
-        content = list(self._blocks(body))
+        text = _joined([*headers, *self._blocks(body), *footers])
         notes = [
             *counted(
                 self._pictures,
@@ -88,6 +95,7 @@ class _Document:
                 "pictures",
                 "was not read." if self._pictures == 1 else "were not read.",
             ),
+            *counted(self._equations, "equation in a field was", "equations in fields were", "not read."),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
             *counted(
                 self._documents,
@@ -95,9 +103,9 @@ class _Document:
                 "linked parts of the document were",
                 "not read.",
             ),
-            *counted(self._symbols, "symbol", "symbols", "of a special font could not be read."),
+            *self._notes_of_imported,
+            *unread_symbols(text),
         ]
-        text = _joined([*headers, *content, *footers])
         if self._pictures and not text:
             raise UnreadableDocument(
                 "The file has pictures and no text. Upload a file with text, or the pictures one by one.",
@@ -120,30 +128,34 @@ class _Document:
         settings = self._related("settings")
         has_even = settings is not None and is_on(settings, "evenAndOddHeaders")
         blocks: dict[str, list[_Block]] = {"header": [], "footer": []}
+        # Of each kind and type; a section without one has that of the section before.
+        parts: dict[tuple[str, str], str] = {}
         seen = set()
         for section in body.iter("{*}sectPr"):
             for reference in section.iter("{*}headerReference", "{*}footerReference"):
                 kind, part = self._main_targets.get(attribute(reference, "id") or "", ("", ""))
-                of = attribute(reference, "type", "default")
+                if kind in blocks and self._package.has(part):
+                    parts[kind, attribute(reference, "type", "default") or ""] = part
+            for (kind, of), part in parts.items():
                 if (of == "first" and not is_on(section, "titlePg")) or (of == "even" and not has_even):
                     continue
-                if kind not in blocks or not self._package.has(part):
+                if part in seen:
                     continue
                 pictures = self._pictures
                 self._targets = self._package.targets(part)
                 text = _joined(self._blocks(self._package.tree(part)))
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
-                if text not in seen and not _is_page_number(text):
+                if text not in seen and not is_page_number(text):
                     blocks[kind].append(_Block(text))
-                seen.add(text)
+                seen |= {part, text}
         return blocks["header"], blocks["footer"]
 
     # -- blocks ------------------------------------------------------------------------------------------
 
     def _blocks(self, parent: Any) -> Iterator[_Block]:
         carried = ""
-        for element in _elements(parent):
+        for element in elements(parent):
             name = local(element)
             if name == "tbl":
                 yield from self._table(element)
@@ -154,9 +166,9 @@ class _Document:
             elif name == "p":
                 content = carried + self._text(element)
                 # A paragraph whose mark is deleted has no number of its own.
-                joins_next = _joins_next(child(element, "pPr"))
-                carried = content if joins_next else ""
-                if not joins_next:
+                is_joined = joins_next(child(element, "pPr"))
+                carried = content if is_joined else ""
+                if not is_joined:
                     yield from self._paragraph(element, content)
             else:
                 continue
@@ -182,7 +194,7 @@ class _Document:
             return
         own_outline = value(properties, "outlineLvl")
         heading = style.heading
-        if own_outline and own_outline.isdigit():
+        if own_outline and own_outline.isdecimal():
             heading = int(own_outline) + 1 if int(own_outline) < 9 else None
         if heading:
             yield _Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
@@ -203,7 +215,7 @@ class _Document:
 
     def _level(self, properties: Any, style_id: str, style: Style) -> int:
         own = value(child(properties, "numPr"), "ilvl")
-        if own and own.isdigit():
+        if own and own.isdecimal():
             return int(own)
         if child(child(properties, "numPr"), "numId") is None and style.list_id:
             of_style = self._numbering.level_of_style(style.list_id, style_id)
@@ -211,74 +223,82 @@ class _Document:
         return 0
 
     def _table(self, element: Any) -> Iterator[_Block]:
-        rows: list[list[str]] = []
+        lines: list[list[str]] = []
         grouped = set()
-        cells = [(row, list(_cells(row))) for row in _rows(element)]
+        cells_of_rows = [(row, list(cells(row))) for row in rows(element)]
         # A frame around text is no table.
-        if len(cells) == 1 and len(cells[0][1]) == 1:
-            yield from self._blocks(cells[0][1][0])
+        if len(cells_of_rows) == 1 and len(cells_of_rows[0][1]) == 1:
+            yield from self._blocks(cells_of_rows[0][1][0])
             return
-        for row, of_row in cells:
+        for row, of_row in cells_of_rows:
             skipped = value(child(row, "trPr"), "gridBefore") or ""
-            texts = [""] * (int(skipped) if skipped.isdigit() else 0)
+            texts = [""] * (int(skipped) if skipped.isdecimal() else 0)
             for cell in of_row:
                 properties = child(cell, "tcPr")
                 merged = child(properties, "vMerge")
                 text = _cell_text(self._blocks(cell))
-                if merged is not None and attribute(merged, "val") != "restart" and rows:
-                    text = text or (rows[-1][len(texts)] if len(texts) < len(rows[-1]) else "")
+                if merged is not None and attribute(merged, "val") != "restart" and lines:
+                    text = text or (lines[-1][len(texts)] if len(texts) < len(lines[-1]) else "")
                 span = value(properties, "gridSpan") or ""
-                width = min(int(span), 1000) if span.isdigit() else 1
+                width = min(int(span), 1000) if span.isdecimal() else 1
                 if width > 1:
-                    grouped.add(len(rows))
+                    grouped.add(len(lines))
                 texts += [text] * width
-            rows.append(texts)
-        yield _Block(titled_table(rows, grouped))
+            lines.append(texts)
+        yield _Block(titled_table(lines, grouped))
 
     def _imported(self, element: Any) -> Iterator[_Block]:
         """A part in another format, which Word shows as part of the document."""
         _, part = self._targets.get(attribute(element, "id") or "", ("", ""))
-        if part.lower().endswith((".htm", ".html", ".xhtml")) and self._package.has(part):
-            page = html(read_member(self._package.archive, self._package.name(part)))
-            yield from (_Block(text) for _, text in page.parts)
-        else:
+        kind = _IMPORTED.get(part.lower().rpartition(".")[2])
+        if kind is None or not self._package.has(part):
             self._documents += 1
+            return
+        imported = parser_of(kind)(read_member(self._package.archive, self._package.name(part)))
+        self._notes_of_imported += imported.notes
+        yield from (_Block(text) for _, text in imported.parts)
 
     # -- text of a paragraph -----------------------------------------------------------------------------
 
     def _text(self, paragraph: Any) -> str:
         text = ScriptedText()
-        for element in _inlines(paragraph):
+        style = self._styles.get(value(child(paragraph, "pPr"), "pStyle") or "", Style())
+        for element in inlines(paragraph):
             if local(element) == "oMath":
                 text.add(f" {equation(element)} ")
             else:
-                self._add_run(element, text)
+                self._add_run(element, style, text)
         return text.text()
 
-    def _add_run(self, run: Any, text: ScriptedText) -> None:
+    def _add_run(self, run: Any, of_paragraph: Style, text: ScriptedText) -> None:
         properties = child(run, "rPr")
-        if is_on(properties, "vanish"):
+        font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
+        if is_hidden:
             return
         kind = self._raised(run, properties)
         for element in run:
             name = local(element)
             if name == "t":
-                text.add(element.text or "", kind)
+                text.add(symbols(element.text or "", font), kind)
             elif name in ("tab", "ptab"):
                 text.add("\t")
             elif name in ("br", "cr"):
                 text.add("\n")
             elif name == "noBreakHyphen":
                 text.add("-", kind)
-            elif name == "sym":
-                text.add(self._symbol(element), kind)
+            elif name in ("sym", "symEx"):
+                text.add(symbol(element), kind)
             elif name in ("footnoteReference", "endnoteReference"):
                 self._add_note(element, name.removesuffix("Reference"), text)
             elif name == "commentReference":
                 self._add_comment(element)
             elif name == "fldChar":
                 text.add(form_value(element))
-            elif name in ("drawing", "pict", "object", "AlternateContent"):
+            elif name == "instrText":
+                # Fields whose result Word does not store.
+                text.add(symbol_of_code(element.text or ""), kind)
+                self._equations += is_equation_code(element.text or "")
+            elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 
     def _raised(self, run: Any, properties: Any) -> str:
@@ -291,23 +311,22 @@ class _Document:
                 return "sup" if height > 0 else "sub"
         return "" if aligned else self._styles.get(value(properties, "rStyle") or "", Style()).raised
 
-    def _symbol(self, element: Any) -> str:
-        shown = symbol(attribute(element, "font") or "", attribute(element, "char") or "")
-        self._symbols += shown is None
-        return shown or ""
-
     def _add_note(self, reference: Any, kind: str, text: ScriptedText) -> None:
-        note = self._notes[kind].get(attribute(reference, "id") or "")
-        if note is None:
+        id_, marks = attribute(reference, "id") or "", self._marks[kind]
+        if id_ not in self._notes[kind]:
             return
-        if attribute(reference, "customMarkFollows") in ("1", "true", "on"):
-            mark = ""
-        else:
-            self._note_counts[kind] += 1
-            number = self._note_counts[kind]
-            mark = str(number) if kind == "footnote" else roman(number).lower()
-            text.add(mark, "sup")
-        content = self._apart(note)
+        is_new = id_ not in marks
+        if is_new and attribute(reference, "customMarkFollows") in ("1", "true", "on"):
+            marks[id_] = ""
+        elif is_new:
+            number = sum(map(bool, marks.values())) + 1
+            marks[id_] = str(number) if kind == "footnote" else roman(number).lower()
+        mark = marks[id_]
+        text.add(mark, "sup" if mark else "")
+        # The note follows its first reference, and may refer to itself.
+        if not is_new:
+            return
+        content = self._apart(self._notes[kind][id_])
         self._pending.append(f"{script('sup', mark, 'x')} {content}".strip())
 
     def _add_comment(self, reference: Any) -> None:
@@ -333,7 +352,7 @@ class _Document:
             self._pictures += len(equations)
             self._objects += not equations
             return
-        for inner in _drawn_elements(element):
+        for inner in drawn_elements(element):
             name = local(inner)
             if name == "txbxContent":
                 pending, self._pending, drawn, self._drawn = self._pending, [], self._drawn, []
@@ -342,19 +361,14 @@ class _Document:
             elif name == "txBody":
                 self._drawn += map(_Block, drawn_paragraphs(inner))
             elif name in ("chart", "relIds"):
-                self._drawn.append(_Block(graphic(self._package, self._targets, inner)))
-            elif name in ("blip", "imagedata") and attribute(inner, "embed", attribute(inner, "id")):
+                text = graphic(self._package, self._targets, inner)
+                self._pictures += name == "chart" and not text
+                self._drawn.append(_Block(text))
+            elif name == "textpath":
+                self._drawn.append(_Block(one_line(attribute(inner, "string") or "")))
+            elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
                 self._pictures += 1
                 self._drawn.append(_Block(alternative_text(element)))
-
-
-def _is_page_number(text: str) -> bool:
-    """Whether a header or footer has no more than the number of the page, perhaps of how many."""
-    words, numbers = re.findall(r"[^\W\d]+", text.lower()), re.findall(r"\d+", text)
-    is_pair = (
-        len(numbers) == 2 and (bool(words) or "/" in text) and all(len(number) < 4 for number in numbers)
-    )
-    return _PAGE_WORDS.issuperset(words) and (len(numbers) < 2 or is_pair)
 
 
 def _joined(blocks: Iterable[_Block]) -> str:
@@ -383,64 +397,3 @@ def _cell_text(blocks: Iterable[_Block]) -> str:
         if any("|" in text for text in texts)
         else " ".join(filter(None, texts))
     )
-
-
-def _elements(parent: Any) -> Iterator[Any]:
-    """Paragraphs, tables and other blocks, those in content controls and insertions included."""
-    for element in parent:
-        name = local(element)
-        if name in _WRAPPERS:
-            yield from _elements(element)
-        elif name == "AlternateContent":
-            for inner in chosen(element):
-                yield from _elements([inner])
-        elif name:
-            yield element
-
-
-def _rows(table: Any) -> Iterator[Any]:
-    for row in _elements(table):
-        if local(row) == "tr" and child(child(row, "trPr"), "del") is None:
-            yield row
-
-
-def _cells(row: Any) -> Iterator[Any]:
-    for cell in _elements(row):
-        if local(cell) == "tc":
-            yield cell
-
-
-def _joins_next(properties: Any) -> bool:
-    """Whether the paragraph is one with the next: its mark is deleted, or it is a large initial letter."""
-    mark = child(properties, "rPr")
-    is_initial = attribute(child(properties, "framePr"), "dropCap", "none") != "none"
-    return is_initial or child(mark, "del") is not None or child(mark, "moveFrom") is not None
-
-
-def _inlines(parent: Any) -> Iterator[Any]:
-    """Runs and equations of a paragraph, without deletions."""
-    for element in parent:
-        name = local(element)
-        if name in ("r", "oMath"):
-            # A run within ruby text is a run of its base.
-            base = element.find("{*}ruby/{*}rubyBase") if name == "r" else None
-            if base is not None:
-                yield from _inlines(base)
-            else:
-                yield element
-        elif name in _WRAPPERS:
-            yield from _inlines(element)
-        elif name == "AlternateContent":
-            yield from _inlines(chosen(element))
-
-
-def _drawn_elements(element: Any) -> Iterator[Any]:
-    """The elements in a drawing that have content, the first of alternatives only."""
-    for inner in chosen(element) if local(element) == "AlternateContent" else element:
-        name = local(inner)
-        if name in ("txbxContent", "txBody", "relIds", "blip", "imagedata") or (
-            name == "chart" and attribute(inner, "id")
-        ):
-            yield inner
-        elif name:
-            yield from _drawn_elements(inner)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.ingestion.parsers.office_xml import attribute, child, is_on, letters, roman, value
+from shared.ingestion.parsers.office_drawings import letters, roman
+from shared.ingestion.parsers.office_xml import attribute, child, is_on, value
 
 LEVELS = 9
 _CHINESE = "〇一二三四五六七八九"
@@ -65,7 +66,7 @@ class Numbering:
             made = _List(styled.get(linked.get(id_, ""), id_))
             for override in list_.iter("{*}lvlOverride"):
                 made.levels |= dict(_levels(override))
-                if (start := value(override, "startOverride")) and start.isdigit():
+                if (start := value(override, "startOverride")) and start.isdecimal():
                     made.starts[int(attribute(override, "ilvl", "0") or 0)] = int(start)
             self._lists[attribute(list_, "numId") or ""] = made
 
@@ -116,12 +117,12 @@ def _levels(element: Any) -> Iterator[tuple[int, Level]]:
         yield (
             int(attribute(level, "ilvl", "0") or 0),
             Level(
-                int(start) if start and start.isdigit() else 0,
+                int(start) if start and start.isdecimal() else 0,
                 attribute(format_, "val", "decimal") or "decimal",
                 attribute(child(level, "lvlText"), "val", "") or "",
                 value(level, "pStyle"),
                 is_on(level, "isLgl"),
-                int(restart) if restart and restart.isdigit() else None,
+                int(restart) if restart and restart.isdecimal() else None,
             ),
         )
 

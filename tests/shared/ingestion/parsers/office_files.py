@@ -11,6 +11,7 @@ NAMESPACES = (
     'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
     'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" '
     'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" '
+    'xmlns:v="urn:schemas-microsoft-com:vml" '
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
 )
 CHART = (

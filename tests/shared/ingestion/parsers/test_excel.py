@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 from openpyxl.comments import Comment
+from openpyxl.styles import Font
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.excel import xlsx
@@ -115,11 +116,15 @@ def test_hidden_sheets_rows_and_comments_are_read():
     )
 
 
+KINDS = {"controls": "vmlDrawing"}
+
+
 def with_sheet(content: str, **parts: str) -> bytes:
     """A workbook whose sheet has this content, with parts of drawings by name."""
     files = members(file_of([["x"]]))
     files["xl/worksheets/sheet1.xml"] = f"<worksheet {NAMESPACES}>{content}</worksheet>"
-    files["xl/worksheets/_rels/sheet1.xml.rels"] = relationships({"drawing": "drawing"})
+    names = {name: KINDS.get(name, "drawing") for name in ("drawing", *parts)}
+    files["xl/worksheets/_rels/sheet1.xml.rels"] = relationships(names)
     files["xl/worksheets/_rels/drawing.xml.rels"] = relationships({"c1": "chart"})
     files |= {
         f"xl/worksheets/{name}.xml": f"<part {NAMESPACES}>{part}</part>" for name, part in parts.items()
@@ -161,3 +166,126 @@ def test_formulas_without_a_stored_value_are_noted(subtests: pytest.Subtests):
     with pytest.raises(UnreadableDocument, match="3 formulas of the file have no stored value") as refused:
         xlsx(with_sheet(cells(stored, lacking, lacking, lacking)))
     assert refused.value.code == "no_text"
+
+
+def test_fonts_and_escapes_of_a_cell_are_characters(subtests: pytest.Subtests):
+    symbol = '<r><rPr><rFont val="Symbol"/></rPr><t>m</t></r>'
+    for content, text in (
+        (f't="inlineStr"><is><r><t>5 </t></r>{symbol}<r><t>g</t></r></is>', "5 μg"),
+        ('t="inlineStr"><is><t>two_x000D_lines_x005F_</t></is>', "two lines_"),
+        ('t="str"><v>two_x000D_lines</v>', "two lines"),
+    ):
+        with subtests.test(text=text):
+            assert text_of(with_sheet(cells(content))) == f"| {text} |\n| --- |"
+
+    def in_symbol(sheet: Any) -> None:
+        sheet["A1"].font = Font(name="Symbol")
+
+    assert text_of(file_of([["m"]], in_symbol)) == "| μ |\n| --- |"
+    assert xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>'))).notes == [
+        "1 symbol of a special font could not be read."
+    ]
+
+
+def test_headers_and_footers_are_read_once_without_page_numbers():
+    def margins(sheet: Any) -> None:
+        sheet.oddHeader.left.text, sheet.oddHeader.right.text = "&BTariff&B 2027", "Skar && Oster"
+        sheet.oddFooter.center.text = "Page &P of &N"
+        other = sheet.parent.create_sheet("Other")
+        other.oddHeader.left.text, other.oddHeader.right.text = "&BTariff&B 2027", "Skar && Oster"
+
+    text = text_of(file_of([["x"]], margins))
+    assert text == "| x |\n| --- |\n\nHeader: Tariff 2027 Skar & Oster\n\n# Other"
+
+
+def test_form_controls_have_their_label_and_state():
+    def control(kind: str, label: str, inner: str) -> str:
+        return (
+            f"<v:shape xmlns:v='urn:schemas-microsoft-com:vml'><v:textbox><div>{label}</div></v:textbox>"
+            f'<ClientData ObjectType="{kind}"><Anchor>1, 11, 5, 19, 1, 31, 5, 32</Anchor>{inner}'
+            "</ClientData></v:shape>"
+        )
+
+    controls = (
+        control("Checkbox", "Insured", "<Checked>1</Checked>") + control("Radio", "Hired", "")
+        + control("Checkbox", "", "<Checked>1</Checked>") + control("Note", "a comment", "")
+        + control("Label", "Ship", "")
+    )  # fmt: skip
+    drawing = "<txBody><a:p><a:r><a:t>Insured</a:t></a:r></a:p></txBody>"
+    content = cells("><v>1</v>") + '<drawing r:id="r_drawing"/>'
+    text = text_of(with_sheet(content, drawing=drawing, controls=controls))
+    assert text == "| 1 |\n| --- |\n\n☒ Insured\n☐ Hired\n☒ (row 6, column 2)\nShip"
+
+
+def with_rich_values(*cells_: str) -> bytes:
+    """A workbook whose cells may have a picture (1), a described picture (2) or a linked entity (3)."""
+    files: dict[str, Any] = {**members(with_sheet(cells(*cells_)))}
+    kinds = {"metadata": "sheetMetadata", "values": "rdRichValue", "kinds": "rdRichValueStructure"}
+    relations = files["xl/_rels/workbook.xml.rels"].decode().replace("</Relationships>", "")
+    more = relationships(kinds).partition('relationships">')[2]
+    blocks = "".join(f'<bk><rvb i="{index}"/></bk>' for index in range(3))
+    references = "".join(f'<bk><rc t="1" v="{index}"/></bk>' for index in range(3))
+    return archive({
+        **files,
+        "xl/_rels/workbook.xml.rels": relations + more,
+        "xl/metadata.xml": f"<m><futureMetadata>{blocks}</futureMetadata><valueMetadata>{references}"
+        "</valueMetadata></m>",
+        "xl/values.xml": '<d><rv s="0"><v>0</v></rv><rv s="0"><v>1</v><v>Quay</v></rv>'
+        '<rv s="1"><v>Skar AG</v></rv></d>',
+        "xl/kinds.xml": '<d><s t="_localImage"><k n="LocalImage"/><k n="Text"/></s><s t="_linkedentity2">'
+        '<k n="_DisplayString"/></s></d>',
+    })  # fmt: skip
+
+
+def test_pictures_in_cells_are_noted_and_entities_have_their_name():
+    error = 't="e" vm="{}"><v>#VALUE!</v>'
+    data = with_rich_values(*(error.format(number) for number in (1, 2, 3, 9)))
+    assert text_of(data) == "| Picture: Quay | Skar AG | #VALUE! |\n| --- | --- | --- |"
+    assert xlsx(data).notes == ["2 pictures were not read."]
+
+
+def test_merged_cells_end_with_the_rows_of_the_table():
+    rows = (
+        '<row r="1"><c r="A1" t="str"><v>Port</v></c><c r="B1" t="str"><v>Fee</v></c></row>'
+        '<row r="2"><c r="A2" t="str"><v>Skar</v></c><c r="B2"><v>10</v></c></row>'
+        '<row r="1048576"><c r="C1048576" t="str"><v>end</v></c></row>'
+    )
+    merges = "".join(f'<mergeCell ref="{letter}2:{letter}1048576"/>' for letter in "AB")
+    text = text_of(with_sheet(f"<sheetData>{rows}</sheetData><mergeCells>{merges}</mergeCells>"))
+    assert text == f"| Port | Fee |  |\n{RULE} --- |\n| Skar | 10 |  |\n| Skar | 10 | end |"
+    # A row of merged cells is there once, and is no part of a header below an empty row.
+    lines: list[list[Any]] = [["Port", "2026", None], [], [None, "in", "out"], ["Skar", 1, 2]]
+    text = text_of(file_of(lines, lambda sheet: sheet.merge_cells("B1:C2")))
+    assert text.startswith("| Port | 2026 | 2026 |\n")
+
+
+def test_a_damaged_workbook_is_refused(subtests: pytest.Subtests):
+    files: dict[str, Any] = {**members(file_of([["Port"]]))}
+    sheet = "xl/worksheets/sheet1.xml"
+    content = files[sheet].partition(b"<worksheet")[2]
+    for lacking in (
+        {name: part for name, part in files.items() if name != sheet},
+        members(with_sheet(cells('t="s"><v>7</v>'))),
+        {**files, sheet: b'<!DOCTYPE x [<!ENTITY a "b">]><worksheet' + content},
+    ):
+        with subtests.test(parts=len(lacking)), pytest.raises(UnreadableDocument):
+            xlsx(archive(lacking))
+
+
+def test_rows_and_parts_are_read_once_and_numbers_are_decimal(subtests: pytest.Subtests):
+    row = '<row r="{}"><c r="A1" t="str"><v>{}</v></c></row>'
+    twice = '<row r="1"><c r="A1" t="str"><v>a</v></c></row><row r="1"><c r="B1" t="str"><v>b</v></c></row>'
+    for content, text in (
+        (f"<sheetData>{row.format('²', 'a')}</sheetData>", "| a |\n| --- |"),
+        (f"<sheetData>{twice}</sheetData>", f"| a | b |\n{RULE}"),
+    ):
+        with subtests.test(text=text):
+            assert text_of(with_sheet(content)) == text
+    both = (
+        "<mc:AlternateContent><mc:Choice>{0}</mc:Choice><mc:Fallback>{0}</mc:Fallback></mc:AlternateContent>"
+    )
+    parsed = xlsx(with_sheet(cells("><v>1</v>") + both.format("<oleObject/>")))
+    assert parsed.notes == ["1 embedded file was not read."]
+    described = '<pic><cNvPr descr="Quay from the south"/></pic>'
+    data = with_sheet(cells("><v>1</v>") + '<drawing r:id="r_drawing"/>', drawing=described)
+    assert text_of(data) == "| 1 |\n| --- |\n\nPicture: Quay from the south"

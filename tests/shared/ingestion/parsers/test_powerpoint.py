@@ -15,7 +15,7 @@ from pptx.util import Inches
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.powerpoint import pptx
 from tests.shared.ingestion.parsers.office_files import DIAGRAM, NAMESPACES
-from tests.shared.sample_files import save
+from tests.shared.sample_files import archive, members, save
 
 BODY, BLANK, COMPARISON = 1, 6, 4
 PRESENTATION = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
@@ -68,6 +68,19 @@ def test_charts_are_tables_of_categories_and_series(subtests: pytest.Subtests):
     ):  # fmt: skip
         with subtests.test(text=text):
             assert text_of(deck(add_chart(kind, data))) == text
+
+
+def test_charts_have_the_labels_that_their_author_wrote():
+    def fill(slide: Any) -> None:
+        data = CategoryChartData()
+        data.categories = ["Ore", "Grain"]
+        data.add_series("Share", (1, 2))
+        frame = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(5), Inches(4), data)
+        frame.chart.plots[0].series[0].points[1].data_label.text_frame.text = "New quay"
+
+    assert text_of(deck(fill)) == (
+        "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"
+    )
 
 
 def add_diagram(slide: Any) -> None:
@@ -130,6 +143,17 @@ def paragraphs(*xml: str) -> Callable[[Any], object]:
     return fill
 
 
+def in_font(kind: str, text: str) -> str:
+    return f'<a:r><a:rPr><a:{kind} typeface="Symbol"/></a:rPr><a:t>{text}</a:t></a:r>'
+
+
+def alternative(choice: str, fallback: str) -> str:
+    return (
+        f"<mc:AlternateContent {NAMESPACES} {PRESENTATION}><mc:Choice>{choice}</mc:Choice>"
+        f"<mc:Fallback>{fallback}</mc:Fallback></mc:AlternateContent>"
+    )
+
+
 def test_paragraphs_keep_numbers_levels_scripts_and_equations(subtests: pytest.Subtests):
     def item(text: str, properties: str) -> str:
         attributes, _, inner = properties.partition(">")
@@ -147,6 +171,12 @@ def test_paragraphs_keep_numbers_levels_scripts_and_equations(subtests: pytest.S
         ((item("top", ">"), item("sub", 'lvl="1">')), "top\n- sub"),
         (("<a:r><a:t>Load 10</a:t></a:r>" + raised.format(6) + "<a:r><a:t> N</a:t></a:r>",), "Load 10⁶ N"),
         (("<a:r><a:t>Area </a:t></a:r><m:m>" + equation + "</m:m>",), "Area $r^{2}$"),
+        # The font for symbols has private characters only, the font for letters has letters too.
+        ((f"<a:r><a:t>5 </a:t></a:r>{in_font('latin', 'm')}<a:r><a:t>g</a:t></a:r>",), "5 μg"),
+        ((in_font("sym", "x \uf0de y"),), "x ⇒ y"),
+        (('<a:r><a:t>Page </a:t></a:r><a:fld type="slidenum"><a:t>3</a:t></a:fld>',), "Page"),
+        (("<a:r><a:t>two_x000B_lines</a:t></a:r>",), "two lines"),
+        ((alternative(f"<m:m>{equation}</m:m>", "<a:r><a:t>r2</a:t></a:r>"),), "$r^{2}$"),
     ]  # fmt: skip
     for xml, text in cases:
         with subtests.test(text=text):
@@ -181,6 +211,12 @@ def _pic(relation: str, inches: float) -> Any:
     )
 
 
+LOST_CHART = (
+    "<p:graphicFrame><a:graphic><a:graphicData uri='x'><c:chart r:id='rId99'/></a:graphicData></a:graphic>"
+    "</p:graphicFrame>"
+)
+
+
 def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
     def words(slide: Any) -> None:
         box(slide, "Words", 1, 1)
@@ -194,6 +230,9 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
         ([words, words, picture], ["1 picture was not read.", "Without text: slides 3."]),
         ([both], ["1 picture was not read."]),
         ([words, lambda slide: picture(slide, 0.5)], []),
+        ([words, with_xml(LOST_CHART)], ["1 picture was not read.", "Without text: slides 2."]),
+        ([words, with_xml("<p:contentPart/>")], ["1 picture was not read.", "Without text: slides 2."]),
+        ([paragraphs("<a:r><a:t>\uf0aa</a:t></a:r>")], ["1 symbol of a special font could not be read."]),
     ]
     for fills, notes in cases:
         with subtests.test(notes=notes):
@@ -201,3 +240,60 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
     with pytest.raises(UnreadableDocument, match="2 of 3 slides are pictures") as refused:
         pptx(deck(words, picture, picture))
     assert refused.value.code == "no_text"
+
+
+def with_xml(xml: str) -> Callable[[Any], object]:
+    """A slide with an element beside its shapes."""
+
+    def fill(slide: Any) -> None:
+        wrapped = etree.fromstring(f"<x {NAMESPACES} {PRESENTATION}>{xml}</x>")
+        slide.shapes._spTree.extend(wrapped)
+
+    return fill
+
+
+def shape(text: str, hidden: str = "0") -> str:
+    return (
+        f'<p:sp><p:nvSpPr><p:cNvPr id="7" name="" hidden="{hidden}"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr>'
+        f"<p:spPr/><p:txBody><a:bodyPr/><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+    )
+
+
+def test_one_alternative_is_read_and_hidden_shapes_are_not():
+    xml = alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1")
+    assert text_of(deck(with_xml(xml))) == "New."
+
+
+def test_hidden_slides_say_so_and_all_texts_beside_a_slide_are_notes():
+    def fill(slide: Any) -> None:
+        slide.shapes.title.text = "Rates"
+        slide._element.set("show", "0")
+        slide.notes_slide.notes_text_frame.text = "Until May."
+        with_xml(shape("Ask Ann.") + "<p:contentPart/>")(slide.notes_slide)
+
+    assert (
+        text_of(deck(fill, layout=BODY)) == "# Rates (hidden slide)\n\nNotes: Ask Ann.\n\nNotes: Until May."
+    )
+
+
+def test_a_picture_in_place_of_the_title_is_no_title():
+    def fill(slide: Any) -> None:
+        box(slide, "Words", 1, 6)
+        picture(slide)
+        title = '<p:nvPr><p:ph type="title"/></p:nvPr>'
+        xml = etree.tostring(slide.shapes._spTree[-1]).decode().replace("<p:nvPr/>", title)
+        slide.shapes._spTree.append(etree.fromstring(xml))
+
+    assert text_of(deck(fill)) == "Words"
+
+
+def test_slide_shows_are_read_and_slides_with_entities_refused():
+    files: dict[str, Any] = {**members(deck(with_xml(shape("Words"))))}
+    kinds = files["[Content_Types].xml"]
+    show = kinds.replace(b"presentationml.presentation.main", b"presentationml.slideshow.main")
+    assert text_of(archive({**files, "[Content_Types].xml": show})) == "Words"
+    slide = "ppt/slides/slide1.xml"
+    content = files[slide].partition(b"?>")[2].replace(b"Words", b"&words;")
+    declared = b'<!DOCTYPE x [<!ENTITY words "Words">]>' + content
+    with pytest.raises(UnreadableDocument, match="document type declaration"):
+        pptx(archive({**files, slide: declared}))

@@ -1,5 +1,7 @@
 """Parsing of Word files: numbers as Word shows them, all parts, tables, scripts, tracked changes."""
 
+from typing import Any
+
 import pytest
 
 from shared.errors import UnreadableDocument
@@ -10,10 +12,12 @@ from tests.shared.ingestion.parsers.office_files import (
     DIAGRAM,
     cell,
     paragraph,
+    relationships,
     run,
     table,
     word_file,
 )
+from tests.shared.sample_files import archive, members
 
 Parts = dict[str, tuple[str, str]]
 SUP, SUB = '<w:vertAlign w:val="superscript"/>', '<w:vertAlign w:val="subscript"/>'
@@ -107,6 +111,10 @@ def test_headings_have_the_numbers_of_their_styles():
 # -- parts --------------------------------------------------------------------------------------------
 
 BEGIN, END = '<w:r><w:fldChar w:fldCharType="begin"{}/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+SEPARATE = '<w:r><w:fldChar w:fldCharType="separate"/></w:r>'
+CODE = "<w:r><w:instrText>{}</w:instrText></w:r>"
+NOTE = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+SYMBOL = '<w:rFonts w:ascii="Symbol" w:hAnsi="Symbol"/>'
 BOX = (
     '<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:default w:val="{}"/></w:checkBox>'
     "</w:ffData></w:fldChar></w:r>"
@@ -169,7 +177,7 @@ PARTS: list[tuple[str, Parts, str]] = [
     ),
     (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
     (
-        paragraph(DESCRIBED.format("Quay from the south") + DESCRIBED.format("quay.png")),
+        paragraph("".join(map(DESCRIBED.format, ("Quay from the south", "quay.png", "Picture 1")))),
         {},
         "Picture: Quay from the south",
     ),
@@ -192,6 +200,68 @@ PARTS: list[tuple[str, Parts, str]] = [
         ),
         {},
         "α☑",
+    ),
+    (
+        paragraph(
+            run("5 ")
+            + run("m", SYMBOL)
+            + run("g")
+            + run("\uf06d", SYMBOL)
+            + run("p", '<w:rStyle w:val="S"/>')
+        ),
+        {"styles": ("styles", f'<w:style w:styleId="S"><w:rPr>{SYMBOL}</w:rPr></w:style>')},
+        "5 μgμπ",
+    ),
+    # A symbol that is named by a font for text; a tick of another font than Wingdings.
+    (
+        paragraph(
+            '<w:r><w:sym w:font="Arial" w:char="2192"/><w:sym w:font="Wingdings 2" w:char="F050"/></w:r>'
+        ),
+        {},
+        "→✓",
+    ),
+    (
+        paragraph(
+            "<w:r><mc:AlternateContent><mc:Choice><w:symEx w:font='x' w:char='1F60A'/></mc:Choice>"
+            "<mc:Fallback><w:t>:-)</w:t></mc:Fallback></mc:AlternateContent></w:r>"
+        ),
+        {},
+        "😊",
+    ),
+    (paragraph('<w:r><w:pict><v:textpath string="DRAFT"/></w:pict></w:r>'), {}, "DRAFT"),
+    # A field in the condition of a field.
+    (
+        paragraph(
+            BEGIN.format("")
+            + CODE.format("IF")
+            + BEGIN.format("")
+            + CODE.format("MERGEFIELD")
+            + SEPARATE
+            + run("vip")
+            + END
+            + CODE.format('= "vip"')
+            + SEPARATE
+            + run("Dear member")
+            + END
+        ),
+        {},
+        "Dear member",
+    ),
+    (
+        paragraph(
+            run("shown")
+            + run("hidden", '<w:rStyle w:val="H"/>')
+            + run("!", '<w:rStyle w:val="H"/><w:vanish w:val="0"/>')
+        ),
+        {"styles": ("styles", '<w:style w:styleId="H"><w:rPr><w:vanish/></w:rPr></w:style>')},
+        "shown!",
+    ),
+    (paragraph(BEGIN.format("") + CODE.format('SYMBOL 109 \\f "Symbol" \\s 10') + END + run("g")), {}, "μg"),
+    # A note that refers to itself.
+    (
+        paragraph(run("Waived") + NOTE),
+        {"footnotes": ("footnotes", f'<w:footnote w:id="2">{paragraph(run("See") + NOTE)}</w:footnote>')},
+        "Waived¹\n\n¹ See¹",
     ),
     (paragraph(run("a") + "<w:r><w:tab/><w:noBreakHyphen/><w:br/></w:r>" + run("b")), {}, "a -\nb"),
     (paragraph(run("shown") + run("hidden", "<w:vanish/>")), {}, "shown"),
@@ -220,6 +290,10 @@ def test_headers_and_footers_are_read_once(subtests: pytest.Subtests):
         section = f"<w:sectPr>{references}{switch}</w:sectPr>"
         with subtests.test(switch=switch):
             assert text_of(paragraph("Body.", section) + section, parts) == text
+    # A section without headers has those of the section before.
+    section = f"<w:sectPr>{references}</w:sectPr>"
+    body = paragraph("Body.", section) + "<w:sectPr><w:titlePg/></w:sectPr>"
+    assert text_of(body, parts) == "Lease L-2207\n\nLessor Alden\n\nBody.\n\nVAT DE81"
 
 
 # -- characters and tables ----------------------------------------------------------------------------
@@ -288,6 +362,10 @@ def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
         ),
         (table(cell(paragraph("A frame.") + paragraph("Two."))), "A frame.\n\nTwo."),
         (
+            table(cell("a") + cell("gone", "<w:cellDel/>") + cell("b"), cell("c") + cell("2")),
+            f"| a | b |\n{rule}\n| c | 2 |",
+        ),
+        (
             table(
                 cell("a") + cell("b"),
                 "<w:trPr><w:del/></w:trPr>" + cell("gone") + cell("1"),
@@ -318,8 +396,17 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
         (picture * 2, ["2 pictures were not read."]),
         ("<w:r><w:object/></w:r>", ["1 embedded file was not read."]),
         (
-            '<w:r><w:sym w:font="Webdings" w:char="F061"/></w:r>',
+            '<w:r><w:sym w:font="Webdings" w:char="F04A"/></w:r>',
             ["1 symbol of a special font could not be read."],
+        ),
+        (run("v", '<w:rFonts w:ascii="Webdings"/>'), ["1 symbol of a special font could not be read."]),
+        (run("\uf0aa"), ["1 symbol of a special font could not be read."]),
+        ('<w:r><w:drawing><a:blip r:link="x"/></w:drawing></w:r>', ["1 picture was not read."]),
+        ('<w:r><w:drawing><c:chart r:id="r_none"/></w:drawing></w:r>', ["1 picture was not read."]),
+        ('<w:r><w:drawing><w:contentPart r:id="x"/></w:drawing></w:r>', ["1 picture was not read."]),
+        (
+            BEGIN.format("") + CODE.format(r"EQ \f(1,2)") + END,
+            ["1 equation in a field was not read."],
         ),
         (run("more"), []),
     ]
@@ -332,3 +419,26 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
     with pytest.raises(UnreadableDocument, match="pictures and no text") as refused:
         docx(word_file(paragraph(picture)))
     assert refused.value.code == "no_text"
+
+
+def test_documents_in_a_document_are_read_with_their_notes():
+    picture = '<w:r><w:drawing><a:blip r:embed="x"/></w:drawing></w:r>'
+    inner = word_file(paragraph(run("Annex B.") + picture))
+    for name, content, text, notes in (
+        ("annex.docx", inner, "Text.\n\nAnnex B.", ["1 picture was not read."]),
+        ("annex.htm", b"<p>Annex C.</p>", "Text.\n\nAnnex C.", []),
+        ("annex.txt", b"Annex D.", "Text.\n\nAnnex D.", []),
+        ("annex.rtf", b"{}", "Text.", ["1 linked part of the document was not read."]),
+    ):
+        files = members(word_file(paragraph("Text.") + '<w:altChunk r:id="r_part"/>'))
+        relations = relationships({"part": "aFChunk"}).replace("part.xml", name)
+        parsed = docx(archive({**files, "word/_rels/document.xml.rels": relations, f"word/{name}": content}))
+        assert parsed.parts == [(None, text)]
+        assert parsed.notes == notes
+
+
+def test_a_part_with_entities_is_refused():
+    files: dict[str, Any] = {**members(word_file(paragraph("Rent &rent; euros")))}
+    declared = b'<!DOCTYPE x [<!ENTITY rent "950">]>' + files["word/document.xml"]
+    with pytest.raises(UnreadableDocument, match="document type declaration"):
+        docx(archive({**files, "word/document.xml": declared}))

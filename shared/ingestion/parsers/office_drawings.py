@@ -1,0 +1,233 @@
+"""Drawings of Office files: paragraphs of text, charts, diagrams, descriptions of pictures."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.markdown_table import table
+from shared.ingestion.parsers.number_format import shown_number
+from shared.ingestion.parsers.office_equations import equation
+from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
+from shared.ingestion.parsers.symbol_fonts import symbols
+from shared.text.normalize import one_line
+from shared.text.superscripts import script
+
+# Descriptions of pictures by programs: their recognition, names, addresses.
+_BY_PROGRAM = re.compile(
+    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:"
+    r"|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$",
+    re.IGNORECASE,
+)
+
+
+class ScriptedText:
+    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._kind = self._content = ""
+
+    def add(self, text: str, kind: str = "") -> None:
+        """kind: "sup", "sub" or ""."""
+        if kind != self._kind:
+            self._end_script()
+            self._kind = kind
+        if kind:
+            self._content += text
+        else:
+            self._text += text
+
+    def text(self) -> str:
+        self._end_script()
+        return self._text
+
+    def _end_script(self) -> None:
+        if self._kind:
+            self._text += script(self._kind, self._content, self._text[-3:])
+            self._kind = self._content = ""
+
+
+def drawn_paragraphs(element: Any) -> Iterator[str]:
+    """The paragraphs of text in a drawing, automatic numbers and levels included."""
+    counts: dict[int, int] = {}
+    for paragraph in element.iter("{*}p"):
+        text = _drawn_text(paragraph)
+        properties = child(paragraph, "pPr")
+        level = int(attribute(properties, "lvl", "0") or 0)
+        numbered = child(properties, "buAutoNum")
+        counts = {key: count for key, count in counts.items() if key < level + (numbered is not None)}
+        if not text:
+            continue
+        if numbered is not None:
+            counts[level] = counts.get(level, int(attribute(numbered, "startAt", "1") or 1) - 1) + 1
+            yield "  " * level + f"{_auto_number(counts[level], attribute(numbered, 'type') or '')} {text}"
+        else:
+            yield f"{'  ' * (level - 1)}- {text}" if level else text
+
+
+def _drawn_text(paragraph: Any) -> str:
+    text = ScriptedText()
+    for run in paragraph:
+        name = local(run)
+        if name == "r" or (name == "fld" and run.get("type") != "slidenum"):
+            properties = child(run, "rPr")
+            baseline = int(attribute(properties, "baseline", "0") or 0)
+            content = child(run, "t")
+            text.add(
+                _in_font(unescaped((content.text if content is not None else None) or ""), properties),
+                "sup" if baseline > 0 else "sub" if baseline < 0 else "",
+            )
+        elif name == "br":
+            text.add(" ")
+        elif name == "m":
+            for math in run.iter("{*}oMath"):
+                text.add(equation(math))
+    return one_line(text.text())
+
+
+def _in_font(text: str, properties: Any) -> str:
+    """The font for symbols has the private characters only, the other font has the letters too."""
+    font, of_symbols = (attribute(child(properties, name), "typeface") for name in ("latin", "sym"))
+    if of_symbols:
+        text = re.sub("[\uf000-\uf0ff]+", lambda match: symbols(match[0], of_symbols), text)
+    return symbols(text, font)
+
+
+def _auto_number(number: int, kind: str) -> str:
+    if kind.startswith("roman"):
+        text = roman(number)
+    elif kind.startswith("alpha"):
+        text = letters(number)
+    else:
+        text = str(number)
+    text = text if "Uc" in kind else text.lower()
+    return f"({text})" if "ParenBoth" in kind else f"{text})" if "ParenR" in kind else (
+        text if kind.endswith("Plain") else f"{text}."
+    )  # fmt: skip
+
+
+def roman(number: int) -> str:
+    """In capitals."""
+    signs = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"),
+             (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))  # fmt: skip
+    made, number = "", min(number, 10_000)
+    for size, sign in signs:
+        made += sign * (number // size)
+        number %= size
+    return made
+
+
+def letters(number: int) -> str:
+    """A to Z, then AA, BB."""
+    return chr(65 + (number - 1) % 26) * min((number - 1) // 26 + 1, 100)
+
+
+def chart(root: Any) -> str:
+    """The title of a chart, and its categories and series as a table, as stored in the chart."""
+    plot = next(root.iter("{*}plotArea"), root)
+    title = next((title for title in root.iter("{*}title") if local(title.getparent()) == "chart"), None)
+    heading = "" if title is None else one_line(" ".join(drawn_paragraphs(title)) or _first_value(title))
+    categories: dict[int, str] = {}
+    names, series = list[str](), list[dict[int, str]]()
+    for one in plot.iter("{*}ser"):
+        points = _points(one, "val", "yVal")
+        categories |= {
+            key: text for key, text in _points(one, "cat", "xVal").items() if key not in categories
+        }
+        sizes = _points(one, "bubbleSize")
+        name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
+        for label, column in ((name, points), (f"{name} (size)", sizes)):
+            if column:
+                names.append(label)
+                series.append(column)
+    # The points of the newer kinds of charts, such as waterfalls.
+    for data in root.iter("{*}chartData"):
+        for dimension in data.iter("{*}strDim", "{*}numDim"):
+            column = {int(point.get("idx", 0)): point.text or "" for point in dimension.iter("{*}pt")}
+            if local(dimension) == "strDim" and not categories:
+                categories = column
+            elif column:
+                names.append(heading or "Value")
+                series.append(column)
+    keys = sorted(set(categories).union(*series)) if series else []
+    rows = [["", *names], *([categories.get(key, ""), *(one.get(key, "") for one in series)] for key in keys)]
+    axes = [
+        one_line(" ".join(drawn_paragraphs(title)))
+        for title in plot.iter("{*}title")
+        if local(title.getparent()).endswith("Ax")
+    ]
+    labels = [
+        one_line(" ".join(drawn_paragraphs(label)))
+        for label in plot.iter("{*}dLbl")
+        if child(child(label, "tx"), "rich") is not None
+    ]
+    # Labels from cells have a name for their text, which is stored apart.
+    labels = [label for label in labels if "[CELL" not in label]
+    labels += [
+        _first_value(point) for cells in plot.iter("{*}dlblRangeCache") for point in cells.iter("{*}pt")
+    ]
+    parts = [
+        heading and f"Chart: {heading}",
+        ", ".join(filter(None, axes)) and f"Axes: {', '.join(filter(None, axes))}",
+        ", ".join(filter(None, labels)) and f"Labels: {', '.join(filter(None, labels))}",
+    ]
+    return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
+
+
+def _points(series: Any, *names: str) -> dict[int, str]:
+    """The stored points of a dimension of a series, by index. Categories may have several levels."""
+    points: dict[int, str] = {}
+    for name in names:
+        dimension = child(series, name)
+        if dimension is None:
+            continue
+        code = next((code.text for code in dimension.iter("{*}formatCode")), None) or "General"
+        for point in dimension.iter("{*}pt"):
+            index, text = int(point.get("idx", 0)), _first_value(point)
+            own_code = point.get("formatCode") or code
+            if local(point.getparent()) in ("numCache", "numLit"):
+                with suppress(ValueError, ArithmeticError):
+                    text = shown_number(float(text), own_code)
+            # The first level is the innermost.
+            points[index] = f"{text} {points[index]}" if index in points else text
+    return points
+
+
+def _first_value(element: Any) -> str:
+    if element is None:
+        return ""
+    return one_line(next((value.text or "" for value in element.iter("{*}v")), ""))
+
+
+def diagram(root: Any) -> str:
+    """The texts of a SmartArt diagram, in the order of its points."""
+    texts = list[str]()
+    for point in root.iter("{*}pt"):
+        # Connections and presentation points show no text of their own.
+        if point.get("type", "node") in ("node", "asst", "doc") and (body := child(point, "t")) is not None:
+            texts += drawn_paragraphs(body)
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any) -> str:
+    """The text of the chart or diagram that the element names; "" where the file lacks it."""
+    is_diagram = local(element) == "relIds"
+    _, part = targets.get(attribute(element, "dm" if is_diagram else "id") or "", ("", ""))
+    if not part or not package.has(part):
+        return ""
+    try:
+        root = package.tree(part)
+    except UnreadableDocument:
+        return ""
+    return diagram(root) if is_diagram else chart(root)
+
+
+def alternative_text(drawing: Any) -> str:
+    """The author's description of a picture."""
+    for element in drawing.iter("{*}docPr", "{*}cNvPr"):
+        text = one_line(element.get("descr", ""))
+        if text and not _BY_PROGRAM.search(text):
+            return f"Picture: {text}"
+    return ""
