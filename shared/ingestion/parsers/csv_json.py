@@ -21,8 +21,8 @@ MAX_DEPTH = 32
 SAMPLE_CHARACTERS, SAMPLE_ROWS = 65_536, 200
 SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
-# A separator within text has a space behind it.
-_SEVERAL_CELLS = re.compile(r"\t|[,;|](?=\S)")
+# A separator within text has a space behind it; a quotation mark at an end belongs to a cell that was divided.
+_WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
@@ -62,7 +62,7 @@ def _dialects(separators: str) -> Iterator[dict[str, Any]]:
 
 
 def _consistency(text: str, dialect: dict[str, Any]) -> float:
-    """The share of rows with the commonest number of cells, times the share of cells without separators."""
+    """The share of rows with the commonest number of cells, times the share of whole cells."""
     rows = [row for row in lines.reader(io.StringIO(text, newline=""), **dialect) if any(row)]
     if len(text) == SAMPLE_CHARACTERS:
         rows = rows[:-1]
@@ -70,7 +70,7 @@ def _consistency(text: str, dialect: dict[str, Any]) -> float:
     if not widths:
         return 0
     cells = [cell for row in rows for cell in row]
-    whole = sum(not _SEVERAL_CELLS.search(cell) or _is_number(cell) for cell in cells)
+    whole = sum(not _WRONG_CELL.search(cell) or _is_number(cell) for cell in cells)
     return max(widths.values()) / len(rows) * whole / len(cells)
 
 
@@ -78,7 +78,8 @@ def _header_row(rows: list[list[str]]) -> int:
     """The index of the first row of the table. Titles above it fill fewer cells: half as many, or a blank row
     follows them."""
     filled = [sum(1 for cell in row if cell.strip()) for row in rows]
-    usual = median_high([count for count in filled if count] or [0])
+    # Of the cells, not the rows: a short table may have as many titles as rows.
+    usual = median_high([count for count in filled for _ in range(count)] or [0])
     start = 0
     for index, (row, count) in enumerate(zip(rows, filled, strict=True)):
         if count >= usual:

@@ -55,6 +55,19 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         b'a;b\n"x;2\ny;3\nz;4\n',
         ["| a | b |", '| "x | 2 |', "| y | 3 |", "| z | 4 |"],
     ),
+    "a quoted field of two lines with separators": (
+        b'Name;Note\n"Ada";"line one\nline two; with semicolon"\n"Bob ""the builder""";"x|y"\n',
+        ["| Name | Note |", "| Ada | line one line two; with semicolon |", '| Bob "the builder" | x\\|y |'],
+    ),
+    "as many titles of two cells as rows": (
+        "Kontoauszug\nKonto;DE89\nZeitraum;Januar\n\nTag;Wert;Text;Betrag;Saldo\n"
+        "2.1.;2.1.;Miete;-1.200,00;3.400,12\n5.1.;5.1.;Gehalt;4.100,00;7.500,12\nSumme;;;2.900,00;\n".encode(),
+        [
+            *("Kontoauszug", "Konto DE89", "Zeitraum Januar", "| Tag | Wert | Text | Betrag | Saldo |"),
+            *("| 2.1. | 2.1. | Miete | -1.200,00 | 3.400,12 |", "| 5.1. | 5.1. | Gehalt | 4.100,00 | 7.500,12 |"),
+            "| Summe |  |  | 2.900,00 |  |",
+        ],
+    ),
     "lists within a column": (
         b"id,note\n1,a; b; c\n2,d; e; f\n",
         ["| id | note |", "| 1 | a; b; c |", "| 2 | d; e; f |"],
