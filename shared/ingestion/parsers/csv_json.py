@@ -25,6 +25,7 @@ _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
 _WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
+_WRITTEN_NUMBER = re.compile(r'"\ue000(-?\d[\d.eE+-]*)"')
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
 
 
@@ -93,10 +94,10 @@ def _header_row(rows: list[list[str]]) -> int:
 
 
 def json(data: bytes) -> ParsedFile:
-    """One value on each line, so that passages end between values."""
+    """One value on each line, so that passages end between values. Numbers stay as they are written: 1.10."""
     text = decode_text(data)
     try:
-        value = values.loads(text)
+        value = values.loads(text, parse_float=_as_written, parse_int=_as_written)
         # The indentation of deep values would make the text a hundred times longer.
         deep = _depth(value) > MAX_DEPTH
     except (ValueError, RecursionError):
@@ -112,7 +113,12 @@ def json(data: bytes) -> ParsedFile:
         length += len(part)
         if length > MAX_CHARACTERS:
             raise size_error()
-    return ParsedFile([(None, "".join(parts))])
+    return ParsedFile([(None, _WRITTEN_NUMBER.sub(r"\1", "".join(parts)))])
+
+
+def _as_written(number: str) -> str:
+    # A private-use character, which no number and hardly a text has.
+    return f"\ue000{number}"
 
 
 def _depth(value: object) -> int:
