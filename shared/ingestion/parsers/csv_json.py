@@ -88,7 +88,9 @@ def _header_row(rows: list[list[str]]) -> int:
         cells = [cell.strip() for cell in row]
         # A row with gaps is a header of groups.
         begins = next((at for at, cell in enumerate(cells) if cell), 0)
-        if count == 0 or (count <= usual / 2 and all(cells[begins : begins + count])):
+        # A row below one that is no title is the second of a header.
+        is_title = index == start and count <= usual / 2 and all(cells[begins : begins + count])
+        if count == 0 or is_title:
             start = index + 1
     return start
 

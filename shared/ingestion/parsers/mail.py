@@ -16,6 +16,7 @@ from shared.ingestion.parsers.charsets import encoding_of
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
+    decode_text,
     encoding_by_mark,
     parser_of,
     size_error,
@@ -40,7 +41,7 @@ EVENT = {
     "STATUS": "Status", "DESCRIPTION": "Description",
 }  # fmt: skip
 # The kinds of attachments that are parsed, besides texts.
-PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json"}
+PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json", "eml", "mbox"}
 # The line before a message, which a blank line precedes.
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _WORDS = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_]+")
@@ -86,6 +87,8 @@ class _BoundedHeaders(EmailPolicy):
 
 
 def _parsed(data: bytes) -> EmailMessage:
+    if encoding_by_mark(data):
+        data = decode_text(data).encode()
     message = message_from_bytes(data, policy=_BoundedHeaders())
     if not isinstance(message, EmailMessage) or not message.keys():
         raise UnreadableDocument("The file is no message: it has no headers.")

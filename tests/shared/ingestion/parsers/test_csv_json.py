@@ -41,6 +41,13 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         b",Q1,,Q2,\nKiln,1,2,3,4\nOven,5,6,7,8\n",
         ["|  | Q1 |  | Q2 |  |", "| Kiln | 1 | 2 | 3 | 4 |", "| Oven | 5 | 6 | 7 | 8 |"],
     ),
+    "a header of two rows": (
+        b"Group,Size,Done,Result,\n,,,Share,Time\nBlind,5,1,34%,1199\nDeaf,5,2,98%,1716\nAll,10,3,66%,1457\n",
+        [
+            *("| Group | Size | Done | Result |  |", "|  |  |  | Share | Time |", "| Blind | 5 | 1 | 34% | 1199 |"),
+            *("| Deaf | 5 | 2 | 98% | 1716 |", "| All | 10 | 3 | 66% | 1457 |"),
+        ],
+    ),
     "empty columns before the first": (b";;A;B\n;;1;2\n;;3;4\n", ["| A | B |", "| 1 | 2 |", "| 3 | 4 |"]),
     "tabs": (b"a\tb, c\n1,5\t2\n2,5\t3\n", ["| a | b, c |", "| 1,5 | 2 |", "| 2,5 | 3 |"]),
     "cp1252": (
