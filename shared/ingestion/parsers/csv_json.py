@@ -34,8 +34,9 @@ def _is_number(cell: str) -> bool:
 
 
 def csv(data: bytes) -> ParsedFile:
-    """The values as a Markdown table, below the lines that precede its header. The separator may be another
-    than a comma."""
+    """CSV: a table, by the separator that makes the rows alike, `sep=` included; lines above the header as text
+
+    Noted: an encoding that was detected"""
     text, notes = text_and_notes(data)
     if named := _SEPARATOR_LINE.match(text):
         text, separators = text[named.end() :], named[1]
@@ -96,7 +97,9 @@ def _header_row(rows: list[list[str]]) -> int:
 
 
 def json(data: bytes) -> ParsedFile:
-    """One value on each line, so that passages end between values. Numbers stay as they are written: 1.10."""
+    """JSON: one value on each line, so that passages end between values; numbers as they are written
+
+    Noted: files in base64, such as the pictures of notebooks"""
     text = decode_text(data)
     try:
         value = values.loads(text, parse_float=_as_written, parse_int=_as_written)

@@ -46,6 +46,11 @@ class _Sheet:
 
 
 def xlsx(data: bytes) -> ParsedFile:
+    """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged cells
+    repeat their value; titles above a table as text; comments; charts
+
+    Noted: formulas without a stored value; pictures; embedded files
+    Not read: macros, colours"""
     with open_archive(data) as archive:
         package = Package(archive)
         return _Book(package).parsed()

@@ -53,14 +53,20 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
-    """The metadata are subject, from and date, as the filters of a search use them."""
+    """Mail: subject, sender, recipients and date; the text that says most; attachments and messages, forwarded or
+    attached; invitations
+
+    Noted: attachments that cannot be read, pictures and sound among them; encrypted messages
+    Not read: digital signatures"""
     message, notes = _parsed(data), list[str]()
     text = _text(message, notes)
     return ParsedFile([(None, text)], _header(message, "Subject"), _metadata(message), notes)
 
 
 def mbox(data: bytes) -> ParsedFile:
-    """One part for each message."""
+    """mbox: a section for each message, as mail
+
+    Noted: as mail"""
     separators = list(_SEPARATOR.finditer(data))
     starts = [separator.end() for separator in separators]
     ends = [*(separator.start() for separator in separators[1:]), len(data)]

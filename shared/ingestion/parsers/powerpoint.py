@@ -53,6 +53,10 @@ class _Placed:
 
 
 def pptx(data: bytes) -> ParsedFile:
+    """PowerPoint: slides by the position of their shapes; tables, charts and diagrams; equations; notes; comments
+
+    Noted: pictures; sound and video; embedded files
+    Not read: animations"""
     with open_archive(data) as archive:
         title = Package(archive).title()
     presentation = Presentation(io.BytesIO(data))

@@ -54,6 +54,11 @@ class _Block:
 
 
 def docx(data: bytes) -> ParsedFile:
+    """Word: text with the automatic numbers of headings and clauses; headers and footers once; footnotes, endnotes,
+    comments; tracked changes as accepted; text boxes; tables; charts and diagrams; equations
+
+    Noted: pictures; embedded files; symbols of special fonts
+    Not read: page numbers, deleted and hidden text"""
     with open_archive(data) as archive:
         package = Package(archive)
         return _Document(package).parsed()

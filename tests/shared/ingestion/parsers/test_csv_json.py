@@ -42,10 +42,10 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         ["|  | Q1 |  | Q2 |  |", "| Kiln | 1 | 2 | 3 | 4 |", "| Oven | 5 | 6 | 7 | 8 |"],
     ),
     "a header of two rows": (
-        b"Group,Size,Done,Result,\n,,,Share,Time\nBlind,5,1,34%,1199\nDeaf,5,2,98%,1716\nAll,10,3,66%,1457\n",
+        b"Group,Size,Done,Result,\n,,,Share,Time\nBlind,5,1,34%,1199\nDeaf,5,2,98%,1716\n",
         [
-            *("| Group | Size | Done | Result |  |", "|  |  |  | Share | Time |", "| Blind | 5 | 1 | 34% | 1199 |"),
-            *("| Deaf | 5 | 2 | 98% | 1716 |", "| All | 10 | 3 | 66% | 1457 |"),
+            *("| Group | Size | Done | Result |  |", "|  |  |  | Share | Time |"),
+            *("| Blind | 5 | 1 | 34% | 1199 |", "| Deaf | 5 | 2 | 98% | 1716 |"),
         ],
     ),
     "empty columns before the first": (b";;A;B\n;;1;2\n;;3;4\n", ["| A | B |", "| 1 | 2 |", "| 3 | 4 |"]),
@@ -67,12 +67,10 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         ["| Name | Note |", "| Ada | line one line two; with semicolon |", '| Bob "the builder" | x\\|y |'],
     ),
     "as many titles of two cells as rows": (
-        "Kontoauszug\nKonto;DE89\nZeitraum;Januar\n\nTag;Wert;Text;Betrag;Saldo\n"
-        "2.1.;2.1.;Miete;-1.200,00;3.400,12\n5.1.;5.1.;Gehalt;4.100,00;7.500,12\nSumme;;;2.900,00;\n".encode(),
+        b"Konto;DE89\nZeit;Januar\n\nTag;Wert;Text;Saldo\n2.1.;2.1.;Miete;3,12\nSumme;;;3,12\n",
         [
-            *("Kontoauszug", "Konto DE89", "Zeitraum Januar", "| Tag | Wert | Text | Betrag | Saldo |"),
-            *("| 2.1. | 2.1. | Miete | -1.200,00 | 3.400,12 |", "| 5.1. | 5.1. | Gehalt | 4.100,00 | 7.500,12 |"),
-            "| Summe |  |  | 2.900,00 |  |",
+            *("Konto DE89", "Zeit Januar", "| Tag | Wert | Text | Saldo |"),
+            *("| 2.1. | 2.1. | Miete | 3,12 |", "| Summe |  |  | 3,12 |"),
         ],
     ),
     "lists within a column": (
