@@ -18,7 +18,7 @@ def page() -> str:
             name, *cells = (" ".join((cell or "").split()) for cell in row.groups())
             ends = " ".join(f"`{end}`" for end, of in EXTENSIONS.items() if of == kind)
             line = f"| {' | '.join([f'{name} ({ends})', *cells])} |".replace("|  |", "| |")
-            text = re.sub(rf"(?m)^\| {name} \(.*$", lambda _, line=line: line, text)
+            text = re.sub(rf"(?m)^\| {name} \(.*$", line.replace("\\", r"\\"), text)
     return text
 
 

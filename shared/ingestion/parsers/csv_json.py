@@ -21,7 +21,7 @@ MAX_DEPTH = 32
 SAMPLE_CHARACTERS, SAMPLE_ROWS = 65_536, 200
 SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
-# A separator within text has a space behind it; a quotation mark at an end belongs to a cell that was divided.
+# A separator within text has a space behind it. A divided cell begins or ends with a quotation mark.
 _WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
@@ -34,7 +34,7 @@ def _is_number(cell: str) -> bool:
 
 
 def csv(data: bytes) -> ParsedFile:
-    """CSV: a table, by the separator that makes the rows alike, `sep=` included; lines above the header as text
+    """CSV: a table, by the separator that makes the rows alike, `sep=` included; lines above a header as text
 
     Noted: an encoding that was detected"""
     text, notes = text_and_notes(data)

@@ -46,8 +46,8 @@ class _Sheet:
 
 
 def xlsx(data: bytes) -> ParsedFile:
-    """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged cells
-    repeat their value; titles above a table as text; comments; charts
+    """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged
+    cells repeat their value; titles above a table as text; comments; charts
 
     Noted: formulas without a stored value; pictures; embedded files
     Not read: macros, colours"""

@@ -33,8 +33,8 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 
 
 def html(data: bytes) -> ParsedFile:
-    """HTML: visible text; tables with merged cells and captions; lists; fields of forms; formulas; alternative
-    texts of pictures; superscripts
+    """HTML: visible text; tables with merged cells and captions; lists; fields of forms; formulas;
+    alternative texts of pictures; superscripts
 
     Noted: pictures without an alternative text
     Not read: menus, hidden text, scripts"""

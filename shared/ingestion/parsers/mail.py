@@ -53,8 +53,8 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
-    """Mail: subject, sender, recipients and date; the text that says most; attachments and messages, forwarded or
-    attached; invitations
+    """Mail: subject, sender, recipients and date; the text that says most; attachments and messages,
+    forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages
     Not read: digital signatures"""

@@ -53,7 +53,8 @@ class _Placed:
 
 
 def pptx(data: bytes) -> ParsedFile:
-    """PowerPoint: slides by the position of their shapes; tables, charts and diagrams; equations; notes; comments
+    """PowerPoint: slides by the position of their shapes; tables, charts and diagrams; equations; notes;
+    comments
 
     Noted: pictures; sound and video; embedded files
     Not read: animations"""

@@ -54,8 +54,8 @@ class _Block:
 
 
 def docx(data: bytes) -> ParsedFile:
-    """Word: text with the automatic numbers of headings and clauses; headers and footers once; footnotes, endnotes,
-    comments; tracked changes as accepted; text boxes; tables; charts and diagrams; equations
+    """Word: text with the automatic numbers of headings and clauses; headers and footers once; footnotes,
+    endnotes, comments; tracked changes as accepted; text boxes; tables; charts and diagrams; equations
 
     Noted: pictures; embedded files; symbols of special fonts
     Not read: page numbers, deleted and hidden text"""
