@@ -37,7 +37,7 @@ def html(data: bytes) -> ParsedFile:
     alternative texts of pictures; superscripts
 
     Noted: pictures without an alternative text
-    Not read: menus, hidden text, scripts"""
+    Not read: menus in `nav`, hidden text, scripts"""
     text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
     content, notes = markdown_and_notes(text)
