@@ -12,7 +12,7 @@ from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
-from shared.ingestion.parsers.charsets import encoding_of
+from shared.ingestion.parsers.charsets import by_content_type, encoding_of
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
@@ -225,6 +225,8 @@ def _attachment(part: MIMEPart, name: str, notes: list[str]) -> str:
             text = _by_charset(data, part.get_content_charset())
             return NOT_READ if "\0" in text else text
         if kind in PARSED:
+            if kind in ("csv", "html"):
+                data = by_content_type(data, f"{kind}; charset={part.get_content_charset()}")
             parsed = parser_of(kind)(data)
             notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
             return "\n\n".join(text for _, text in parsed.parts)
