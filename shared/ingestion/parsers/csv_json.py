@@ -90,7 +90,8 @@ def _header_row(rows: list[list[str]]) -> int:
         # A row with gaps is a header of groups.
         begins = next((at for at, cell in enumerate(cells) if cell), 0)
         # A row below one that is no title is the second of a header.
-        is_title = index == start and count <= usual / 2 and all(cells[begins : begins + count])
+        has_few = count <= usual / 2 or cells[begins].startswith("# ")
+        is_title = index == start and has_few and all(cells[begins : begins + count])
         if count == 0 or is_title:
             start = index + 1
     return start

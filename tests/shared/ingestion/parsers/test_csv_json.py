@@ -41,6 +41,16 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         b",Q1,,Q2,\nKiln,1,2,3,4\nOven,5,6,7,8\n",
         ["|  | Q1 |  | Q2 |  |", "| Kiln | 1 | 2 | 3 | 4 |", "| Oven | 5 | 6 | 7 | 8 |"],
     ),
+    "comments with separators": (
+        b"# made by a tool\n# of kilns, version 1\nid,name,price\n1,a,2\n2,b,3\n",
+        [
+            "# made by a tool",
+            "# of kilns, version 1",
+            "| id | name | price |",
+            "| 1 | a | 2 |",
+            "| 2 | b | 3 |",
+        ],
+    ),
     "a header of two rows": (
         b"Group,Size,Done,Result,\n,,,Share,Time\nBlind,5,1,34%,1199\nDeaf,5,2,98%,1716\n",
         [
