@@ -22,7 +22,7 @@ _INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _BULLET = re.compile(r"[-*+•–][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+")
 # "6. Liability" above "6.1 The total".
-_CLAUSE = re.compile(r"(\d{1,3})\.?[ \t]+")
+_CLAUSE = re.compile(r"(\d{1,3})\.?[ \t]+[^.!?:;\d]{1,60}")
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
 # Below a heading of Markdown or reStructuredText.
 _UNDERLINE = re.compile(r"([-=~^\"'*+#:])\1{2,}\s*")
@@ -138,7 +138,7 @@ def statements(
         if _NO_TEXT.match(line) or _names_other_texts(heading):
             continue
         following = lines[number + 1][1].lstrip() if number + 1 < len(lines) else ""
-        if (clause := _CLAUSE.match(line)) and following.startswith(f"{clause[1]}.1"):
+        if (clause := _CLAUSE.fullmatch(line)) and following.startswith(f"{clause[1]}.1"):
             heading, introduction = without_markup(line), ""
             continue
         bullet = _BULLET.match(line)

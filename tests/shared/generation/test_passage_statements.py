@@ -108,6 +108,8 @@ def test_a_passage_continues_its_table_its_answer_and_its_section():
     assert [(item.heading, item.text) for item in texts] == [
         ("6. Liability", "6.1 It is limited to 5 euros.")
     ]
+    (first, _) = statements("6. It is limited.\n6.1 The limit is 5 euros.", "en", frozenset())
+    assert first.text == "6. It is limited."
     clause = match(location={"section": "Lease > 4. Prices > 4.3"})
     assert clause.section_title == "4. Prices"
     question = match(location={"header": "**When does it open?**"}).header
