@@ -1,10 +1,13 @@
 """Domain types of the pipeline. Wire names appear in `api/contracts/` only."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
+
+_CLAUSE_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 class Scope(StrEnum):
@@ -174,8 +177,10 @@ class Match:
 
     @property
     def section_title(self) -> str:
-        """The heading of the section in which the chunk begins, if known."""
-        return str(self.location.get("section") or "").rpartition(" > ")[2]
+        """The heading of the section in which the chunk begins, if known; for a numbered clause, the heading
+        above it."""
+        titles = str(self.location.get("section") or "").split(" > ")
+        return next((title for title in reversed(titles) if not _CLAUSE_NUMBER.fullmatch(title)), "")
 
 
 @dataclass(frozen=True, slots=True)

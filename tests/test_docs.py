@@ -12,7 +12,7 @@ import pytest
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT
-from local.tools import configuration_page, messages_page
+from local.tools import configuration_page, formats_page, messages_page
 from shared.config import LOCAL_MODEL, OTHER_NAMES, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.sentence_support import LIMITS
@@ -184,6 +184,7 @@ def test_the_limits_of_the_grounding_check_are_the_measured_ones():
     assert json.loads(eval_support.RESULTS.read_text())["in_use"] == asdict(LIMITS)
 
 
-def test_the_page_of_formats_has_every_kind_of_file():
+def test_the_page_of_formats_is_generated_and_has_every_kind_of_file():
+    assert formats_page.PATH.read_text() == formats_page.page(), "run: make generated"
     named = set(re.findall(r"`(\.\w+)`", DOCS[ROOT / "docs" / "formats.md"]))
     assert set(EXTENSIONS) <= named

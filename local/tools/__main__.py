@@ -11,6 +11,7 @@ from local.errors import CommandError
 from local.stack import Stack
 from local.tools import (
     configuration_page,
+    formats_page,
     generate_sync_sdk,
     messages_page,
     migrations,
@@ -24,6 +25,7 @@ def write_generated() -> None:
     """Write every generated file."""
     migrations.write_schema()
     configuration_page.write()
+    formats_page.write()
     messages_page.write()
     openapi.write()
     generate_sync_sdk.write()

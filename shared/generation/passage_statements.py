@@ -21,6 +21,8 @@ _HEADING = re.compile(r"#{1,6} +")
 _INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _BULLET = re.compile(r"[-*+•–][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+")
+# "6. Liability" above "6.1 The total".
+_CLAUSE = re.compile(r"(\d{1,3})\.?[ \t]+[^.!?:;\d]{1,60}")
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
 # Below a heading of Markdown or reStructuredText.
 _UNDERLINE = re.compile(r"([-=~^\"'*+#:])\1{2,}\s*")
@@ -134,6 +136,10 @@ def statements(
             heading, introduction = without_markup(line[hashes.end() if hashes else 0 :]), ""
             continue
         if _NO_TEXT.match(line) or _names_other_texts(heading):
+            continue
+        following = lines[number + 1][1].lstrip() if number + 1 < len(lines) else ""
+        if (clause := _CLAUSE.fullmatch(line)) and following.startswith(f"{clause[1]}.1"):
+            heading, introduction = without_markup(line), ""
             continue
         bullet = _BULLET.match(line)
         marker = bullet or _NUMBERED.match(line)

@@ -24,6 +24,11 @@ NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a t
 BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS = 10, 200
 _HEADING = re.compile(r"\s*# +(\S.*)")
+# Bytes in base64, such as the pictures of notebooks. Their letters have both cases, those of a genome one.
+_BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/])(?:data:[\w/.+-]*;base64,)?(?=[a-z0-9+/]{0,99}[A-Z])(?=[A-Z0-9+/]{0,99}[a-z])"
+    r"[A-Za-z0-9+/]{1000,}={0,2}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def convert(
         if kind == "markdown":
             text = markdown_with_scripts(text)
         heading = _HEADING.match(text) if kind == "markdown" else None
-        return replace(_joined(kind, [(None, text)], heading[1] if heading else ""), notes=notes)
+        return _joined(kind, [(None, text)], heading[1] if heading else "", notes)
     if kind == "sound":
         if transcriber is None:
             raise _unsupported_here(NO_TRANSCRIPTION)
@@ -65,18 +70,18 @@ def convert(
     if kind == "picture" and not is_installed():
         raise _unsupported_here(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
-    converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
-    return replace(converted, metadata=metadata, notes=bounded_notes(parsed["notes"]))
+    converted = _joined(kind, parsed["parts"], parsed["title"] or "", parsed["notes"])
+    return replace(converted, metadata=metadata)
 
 
-def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+def _decoded(data: bytes) -> tuple[str, Sequence[str]]:
     try:
         return decode_text(data), ()
     except UnreadableDocument:
         # The detection of encodings is a library of the parsers.
         parsed = parse_in_subprocess("text", data)
-        return parsed["parts"][0][1], bounded_notes(parsed["notes"])
+        return parsed["parts"][0][1], parsed["notes"]
 
 
 def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
@@ -92,10 +97,13 @@ def _unsupported_here(message: str) -> UnsupportedFileType:
     return error
 
 
-def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:
-    texts, pages, length = [], [], 0
+def _joined(
+    kind: str, parts: Iterable[tuple[int | None, str]], title: str, notes: Sequence[str] = ()
+) -> Converted:
+    texts, pages, length, encoded = [], [], 0, 0
     for number, part in parts:
-        text = clean(part).strip("\n")
+        text, count = _BASE64.subn("", clean(part).strip("\n"))
+        encoded += count
         if is_blank(text):
             continue
         if number is not None:
@@ -106,5 +114,9 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
         raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
     title = clean_line(title)[:512]
     return Converted(
-        BETWEEN_PARTS.join(texts), kind, None if is_blank(title) else title, tuple(pages)
-    )  # fmt: skip
+        BETWEEN_PARTS.join(texts),
+        kind,
+        None if is_blank(title) else title,
+        tuple(pages),
+        notes=bounded_notes([*notes, *(["Pictures or files in base64 were not read."] if encoded else [])]),
+    )

@@ -48,8 +48,10 @@ def legal_boundaries(text: str) -> list[Boundary]:
 
 
 def provisions_in(text: str) -> set[str]:
-    """The different named provisions, such as "Article 5"."""
-    return {" ".join(match["mark"].split()).capitalize() for match in _begins(_NAMED, text)}
+    """The different provisions: named ("Article 5"), or clauses of clauses ("4.3") that are no headings."""
+    named = {" ".join(match["mark"].split()).capitalize() for match in _begins(_NAMED, text)}
+    clauses = [clause for clause in _begins(_CLAUSE, text) if not clause["hash"]]
+    return named | {clause["mark"] for clause in clauses if _depth(clause["mark"])}
 
 
 def _begins(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -21,10 +21,11 @@ MAX_DEPTH = 32
 SAMPLE_CHARACTERS, SAMPLE_ROWS = 65_536, 200
 SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
-# A separator within text has a space behind it.
-_SEVERAL_CELLS = re.compile(r"\t|[,;|](?=\S)")
+# A separator within text has a space behind it. A divided cell begins or ends with a quotation mark.
+_WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
+_WRITTEN_NUMBER = re.compile(r'"\ue000(-?\d[\d.eE+-]*)"')
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
 
 
@@ -33,8 +34,9 @@ def _is_number(cell: str) -> bool:
 
 
 def csv(data: bytes) -> ParsedFile:
-    """The values as a Markdown table, below the lines that precede its header. The separator may be another
-    than a comma."""
+    """CSV: a table, by the separator that makes the rows alike, `sep=` included; lines above a header as text
+
+    Noted: an encoding that was detected"""
     text, notes = text_and_notes(data)
     if named := _SEPARATOR_LINE.match(text):
         text, separators = text[named.end() :], named[1]
@@ -62,7 +64,7 @@ def _dialects(separators: str) -> Iterator[dict[str, Any]]:
 
 
 def _consistency(text: str, dialect: dict[str, Any]) -> float:
-    """The share of rows with the commonest number of cells, times the share of cells without separators."""
+    """The share of rows with the commonest number of cells, times the share of whole cells."""
     rows = [row for row in lines.reader(io.StringIO(text, newline=""), **dialect) if any(row)]
     if len(text) == SAMPLE_CHARACTERS:
         rows = rows[:-1]
@@ -70,7 +72,7 @@ def _consistency(text: str, dialect: dict[str, Any]) -> float:
     if not widths:
         return 0
     cells = [cell for row in rows for cell in row]
-    whole = sum(not _SEVERAL_CELLS.search(cell) or _is_number(cell) for cell in cells)
+    whole = sum(not _WRONG_CELL.search(cell) or _is_number(cell) for cell in cells)
     return max(widths.values()) / len(rows) * whole / len(cells)
 
 
@@ -78,7 +80,8 @@ def _header_row(rows: list[list[str]]) -> int:
     """The index of the first row of the table. Titles above it fill fewer cells: half as many, or a blank row
     follows them."""
     filled = [sum(1 for cell in row if cell.strip()) for row in rows]
-    usual = median_high([count for count in filled if count] or [0])
+    # Of the cells, not the rows: a short table may have as many titles as rows.
+    usual = median_high([count for count in filled for _ in range(count)] or [0])
     start = 0
     for index, (row, count) in enumerate(zip(rows, filled, strict=True)):
         if count >= usual:
@@ -86,16 +89,21 @@ def _header_row(rows: list[list[str]]) -> int:
         cells = [cell.strip() for cell in row]
         # A row with gaps is a header of groups.
         begins = next((at for at, cell in enumerate(cells) if cell), 0)
-        if count == 0 or (count <= usual / 2 and all(cells[begins : begins + count])):
+        # A row below one that is no title is the second of a header.
+        has_few = count <= usual / 2 or cells[begins].startswith("# ")
+        is_title = index == start and has_few and all(cells[begins : begins + count])
+        if count == 0 or is_title:
             start = index + 1
     return start
 
 
 def json(data: bytes) -> ParsedFile:
-    """One value on each line, so that passages end between values."""
+    """JSON: one value on each line, so that passages end between values; numbers as they are written
+
+    Noted: files in base64, such as the pictures of notebooks"""
     text = decode_text(data)
     try:
-        value = values.loads(text)
+        value = values.loads(text, parse_float=_as_written, parse_int=_as_written)
         # The indentation of deep values would make the text a hundred times longer.
         deep = _depth(value) > MAX_DEPTH
     except (ValueError, RecursionError):
@@ -111,7 +119,12 @@ def json(data: bytes) -> ParsedFile:
         length += len(part)
         if length > MAX_CHARACTERS:
             raise size_error()
-    return ParsedFile([(None, "".join(parts))])
+    return ParsedFile([(None, _WRITTEN_NUMBER.sub(r"\1", "".join(parts)))])
+
+
+def _as_written(number: str) -> str:
+    # A private-use character, which no number and hardly a text has.
+    return f"\ue000{number}"
 
 
 def _depth(value: object) -> int:

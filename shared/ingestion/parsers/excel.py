@@ -51,6 +51,14 @@ class _Sheet:
 
 
 def xlsx(data: bytes) -> ParsedFile:
+    """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged
+    cells repeat their value in each row and column with other cells; titles above a table as text; comments;
+    charts; text boxes; labels of form controls, check boxes with their state (☒, ☐), those of cells as TRUE
+    and FALSE; headers and footers once
+
+    Noted: formulas without a stored value; pictures, also in cells; charts without stored data; embedded
+    files; symbols of special fonts
+    Not read: page numbers, macros, colours, choices of drop-down lists"""
     with open_archive(data) as archive:
         package = Package(archive)
         return _Book(package).parsed()

@@ -33,6 +33,11 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 
 
 def html(data: bytes) -> ParsedFile:
+    """HTML: visible text; tables with merged cells and captions; lists; fields of forms; formulas;
+    alternative texts of pictures; superscripts
+
+    Noted: pictures without an alternative text
+    Not read: menus in `nav`, hidden text, scripts"""
     text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
     content, notes = markdown_and_notes(text)
@@ -40,7 +45,10 @@ def html(data: bytes) -> ParsedFile:
 
 
 def epub(data: bytes) -> ParsedFile:
-    """The chapters in the order of the book's spine."""
+    """EPUB: the chapters in their order, as HTML
+
+    Noted: as HTML
+    Not read: chapters that are drawings"""
     with open_archive(data) as archive:
         container = tree(read_member(archive, "META-INF/container.xml"))
         package_path = next(iter(container.xpath("//*[local-name()='rootfile']/@full-path")), "")
@@ -59,7 +67,10 @@ def epub(data: bytes) -> ParsedFile:
 
 
 def xml(data: bytes) -> ParsedFile:
-    """Elements as an outline of names and texts; mixed content as one text."""
+    """XML: an outline of elements, attributes and texts; mixed content as one text
+
+    Noted: files in base64
+    Not read: entities that the file defines"""
     root = tree(data)
     return ParsedFile([(None, "\n".join(_outline(root, 0)))])
 

@@ -12,10 +12,11 @@ from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
-from shared.ingestion.parsers.charsets import encoding_of
+from shared.ingestion.parsers.charsets import by_content_type, encoding_of
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
+    decode_text,
     encoding_by_mark,
     parser_of,
     size_error,
@@ -40,7 +41,7 @@ EVENT = {
     "STATUS": "Status", "DESCRIPTION": "Description",
 }  # fmt: skip
 # The kinds of attachments that are parsed, besides texts.
-PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json"}
+PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json", "eml", "mbox"}
 # The line before a message, which a blank line precedes.
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _WORDS = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_]+")
@@ -52,14 +53,20 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
-    """The metadata are subject, from and date, as the filters of a search use them."""
+    """Mail: subject, sender, recipients and date; the text that says most; attachments and messages,
+    forwarded or attached; invitations
+
+    Noted: attachments that cannot be read, pictures and sound among them; encrypted messages
+    Not read: digital signatures"""
     message, notes = _parsed(data), list[str]()
     text = _text(message, notes)
     return ParsedFile([(None, text)], _header(message, "Subject"), _metadata(message), notes)
 
 
 def mbox(data: bytes) -> ParsedFile:
-    """One part for each message."""
+    """mbox: a section for each message, as mail
+
+    Noted: as mail"""
     separators = list(_SEPARATOR.finditer(data))
     starts = [separator.end() for separator in separators]
     ends = [*(separator.start() for separator in separators[1:]), len(data)]
@@ -86,6 +93,8 @@ class _BoundedHeaders(EmailPolicy):
 
 
 def _parsed(data: bytes) -> EmailMessage:
+    if encoding_by_mark(data):
+        data = decode_text(data).encode()
     message = message_from_bytes(data, policy=_BoundedHeaders())
     if not isinstance(message, EmailMessage) or not message.keys():
         raise UnreadableDocument("The file is no message: it has no headers.")
@@ -216,6 +225,8 @@ def _attachment(part: MIMEPart, name: str, notes: list[str]) -> str:
             text = _by_charset(data, part.get_content_charset())
             return NOT_READ if "\0" in text else text
         if kind in PARSED:
+            if kind in ("csv", "html"):
+                data = by_content_type(data, f"{kind}; charset={part.get_content_charset()}")
             parsed = parser_of(kind)(data)
             notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
             return "\n\n".join(text for _, text in parsed.parts)

@@ -53,6 +53,12 @@ class _Page:
 
 
 def pdf(data: bytes) -> ParsedFile:
+    """PDF: text in reading order, columns one after another; tables, also of turned pages; fields of forms as
+    `label: value`; comments; exponents and indices; with tesseract pages without text
+
+    Noted: pages without text; letters without a Unicode map; tables that could not be divided; pictures of
+    at least 3 % of a page, also charts; attached files
+    Not read: drawings of lines and shapes; page numbers; running headers and footers after the first page"""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as refused:

@@ -60,6 +60,13 @@ class _Block:
 
 
 def docx(data: bytes) -> ParsedFile:
+    """Word: text with the automatic numbers of headings and clauses; headers, footers and watermarks once;
+    footnotes, endnotes, comments; tracked changes as accepted; text boxes; tables; charts and diagrams;
+    equations; inserted Word, HTML and text documents
+
+    Noted: pictures; charts without stored data; equations of the old editor and of fields; embedded files;
+    inserted documents of other formats; symbols of special fonts
+    Not read: page numbers, deleted and hidden text, logos in headers"""
     with open_archive(data) as archive:
         package = Package(archive)
         return _Document(package).parsed()

@@ -104,6 +104,14 @@ def test_a_passage_continues_its_table_its_answer_and_its_section():
     before = table.section_title, table.header
     (row,) = statements("| Leuven | 08:00 | closed |", "en", frozenset(), *before)
     assert (row.heading, row.text) == ("Opening hours", "Leuven: Monday 08:00, Sunday closed.")
+    texts = statements("6. Liability\n6.1 It is limited to 5 euros.", "en", frozenset())
+    assert [(item.heading, item.text) for item in texts] == [
+        ("6. Liability", "6.1 It is limited to 5 euros.")
+    ]
+    (first, _) = statements("6. It is limited.\n6.1 The limit is 5 euros.", "en", frozenset())
+    assert first.text == "6. It is limited."
+    clause = match(location={"section": "Lease > 4. Prices > 4.3"})
+    assert clause.section_title == "4. Prices"
     question = match(location={"header": "**When does it open?**"}).header
     (sentence,) = statements("The depot opens at 08:00 on weekdays.", "en", frozenset(), before=question)
     assert sentence.heading == "When does it open?"

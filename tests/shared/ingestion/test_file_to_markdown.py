@@ -90,6 +90,26 @@ def test_json_makes_the_round_trip():
     assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
 
 
+def test_numbers_of_json_stay_as_they_are_written():
+    numbers = ["1.10", "-0", "1e3", "1E400", "0.1000", "9" * 5000]
+    text = convert(f"[{','.join(numbers)}]".encode(), "a.json", None).text
+    assert text == "[\n " + ",\n ".join(numbers) + "\n]"
+
+
+def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
+    bytes_of_a_picture = "iVBORw0KGgo+/" * 100 + "=="
+    for name, before, after in (
+        ("a.ipynb", '{\n "image/png": "', '"\n}'),
+        ("a.md", "A kiln ![plan](", ") and an oven"),
+        ("a.txt", "A kiln\n\n", "\n\nand an oven"),
+    ):
+        with subtests.test(name):
+            prefix = "data:image/png;base64," if name == "a.md" else ""
+            converted = convert(f"{before}{prefix}{bytes_of_a_picture}{after}".encode(), name, None)
+            assert converted.text == before + after
+            assert converted.notes == ("Pictures or files in base64 were not read.",)
+
+
 # -- files --------------------------------------------------------------------------------------------
 
 

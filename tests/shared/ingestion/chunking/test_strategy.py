@@ -1,5 +1,6 @@
 """How a document is cut: by its metadata, or else by its lines."""
 
+import re
 import time
 from typing import Any
 
@@ -31,6 +32,8 @@ As section 5 of the handbook says, the parties agreed. There is no reference to 
 def test_a_type_is_detected_only_if_it_is_clear(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None, str, str]] = [
         (CONTRACT, "pdf", "Lease", "legal"),
+        (re.sub(r"Section (\d)\.", r"4.\1", CONTRACT), "docx", "Lease with numbered clauses", "legal"),
+        (re.sub(r"Section (\d)\.", r"4.\1", CONTRACT[:100]), "docx", "Too few clauses", "general"),
         (PAPER, "pdf", "Of kilns", "academic"),
         (FAQ.replace("3. ", "Q: ").replace("Ann", "A: Ann").replace("Because", "A: So"), None, "", "qa"),
         ("## Is it?\nYes.\n## Why?\nSo.\n## And now?\nNo.", "markdown", "Kilns", "qa"),

@@ -41,6 +41,23 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         b",Q1,,Q2,\nKiln,1,2,3,4\nOven,5,6,7,8\n",
         ["|  | Q1 |  | Q2 |  |", "| Kiln | 1 | 2 | 3 | 4 |", "| Oven | 5 | 6 | 7 | 8 |"],
     ),
+    "comments with separators": (
+        b"# made by a tool\n# of kilns, version 1\nid,name,price\n1,a,2\n2,b,3\n",
+        [
+            "# made by a tool",
+            "# of kilns, version 1",
+            "| id | name | price |",
+            "| 1 | a | 2 |",
+            "| 2 | b | 3 |",
+        ],
+    ),
+    "a header of two rows": (
+        b"Group,Size,Done,Result,\n,,,Share,Time\nBlind,5,1,34%,1199\nDeaf,5,2,98%,1716\n",
+        [
+            *("| Group | Size | Done | Result |  |", "|  |  |  | Share | Time |"),
+            *("| Blind | 5 | 1 | 34% | 1199 |", "| Deaf | 5 | 2 | 98% | 1716 |"),
+        ],
+    ),
     "empty columns before the first": (b";;A;B\n;;1;2\n;;3;4\n", ["| A | B |", "| 1 | 2 |", "| 3 | 4 |"]),
     "tabs": (b"a\tb, c\n1,5\t2\n2,5\t3\n", ["| a | b, c |", "| 1,5 | 2 |", "| 2,5 | 3 |"]),
     "cp1252": (
@@ -54,6 +71,17 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
     "a quotation mark that is never closed": (
         b'a;b\n"x;2\ny;3\nz;4\n',
         ["| a | b |", '| "x | 2 |', "| y | 3 |", "| z | 4 |"],
+    ),
+    "a quoted field of two lines with separators": (
+        b'Name;Note\n"Ada";"line one\nline two; with semicolon"\n"Bob ""the builder""";"x|y"\n',
+        ["| Name | Note |", "| Ada | line one line two; with semicolon |", '| Bob "the builder" | x\\|y |'],
+    ),
+    "as many titles of two cells as rows": (
+        b"Konto;DE89\nZeit;Januar\n\nTag;Wert;Text;Saldo\n2.1.;2.1.;Miete;3,12\nSumme;;;3,12\n",
+        [
+            *("Konto DE89", "Zeit Januar", "| Tag | Wert | Text | Saldo |"),
+            *("| 2.1. | 2.1. | Miete | 3,12 |", "| Summe |  |  | 3,12 |"),
+        ],
     ),
     "lists within a column": (
         b"id,note\n1,a; b; c\n2,d; e; f\n",

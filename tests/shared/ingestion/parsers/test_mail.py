@@ -55,6 +55,37 @@ def test_a_forwarded_message_is_part_of_the_text():
     assert places == sorted(places)
 
 
+def test_a_message_attached_as_a_file_is_read(subtests: pytest.Subtests):
+    inner = message("Kiln 8").as_bytes()
+    for name, data in (("inner.eml", inner), ("inner.mbox", b"From ada@acme.example Mon Jan  5\n" + inner)):
+        with subtests.test(name):
+            letter = message()
+            letter.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+            converted = convert(letter.as_bytes(), "letter.eml", None)
+            assert "Kiln 8" in converted.text
+            assert converted.notes == ()
+
+
+def test_an_attachment_is_decoded_in_its_charset(subtests: pytest.Subtests):
+    for kind, charset, text in (
+        ("csv", "windows-1252", "Ort;Größe\nKöln;405\n"),
+        ("csv", "iso-8859-2", "Miasto;Cena\nŁódź;12\n"),
+        ("html", "iso-8859-2", "<p>Łódź</p>"),
+    ):
+        with subtests.test(kind=kind, charset=charset):
+            letter, data = message(), text.encode(charset)
+            letter.add_attachment(data, "text", kind, filename=f"a.{kind}", params={"charset": charset})
+            converted = convert(letter.as_bytes(), "letter.eml", None)
+            assert ("Köln" if charset == "windows-1252" else "Łódź") in converted.text
+            assert converted.notes == ()
+
+
+def test_a_message_with_a_byte_order_mark_is_read(subtests: pytest.Subtests):
+    for encoding in ("utf-8-sig", "utf-16"):
+        with subtests.test(encoding):
+            assert eml(message().as_string().encode(encoding)).title == eml(message().as_bytes()).title
+
+
 def test_texts_around_an_attachment_are_all_read():
     letter = EmailMessage()
     letter["Subject"] = "Three"
