@@ -32,7 +32,7 @@ _NUMBER_ASKED = re.compile(
     re.IGNORECASE,
 )
 _WORDS = word_sets(__file__)
-_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"] | _WORDS["name"]
+_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
 MAX_PARTS = 3
 
@@ -40,17 +40,16 @@ MAX_PARTS = 3
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
-    for a `value` (a number or a time; `number`: certainly), a `name` (who, where), a reason, yes or no,
-    `several` things or a way, `something` (one thing or several), or has a `superlative` or a `nested`
-    description of what it asks about ("the state where ..."). `words_of_parts`: the stems of each of the
-    questions that "and" joins."""
+    for a `value` (a number or a time; `number`: certainly), a reason, yes or no, `several`
+    things or a way, `something` (one thing or several), or has a `superlative` or a `nested` description of
+    what it asks about ("the state where ..."). `words_of_parts`: the stems of each of the questions that
+    "and" joins."""
 
     text: str
     words: frozenset[str]
     names: frozenset[str]
     value: bool
     number: bool
-    name: bool
     reason: bool
     yes_or_no: bool
     several: bool
@@ -84,7 +83,6 @@ class QuestionForm:
             value=first in _WORDS["value"] or (is_how and not is_way) or asks_value,
             # "When" may also be "if".
             number=_NUMBER_ASKED.search(text) is not None,
-            name=first in _WORDS["name"],
             reason=has_word(text, "reason"),
             yes_or_no=any(word in _WORDS["yes_or_no"] for word in _WORD.findall(text.casefold())[:1]),
             several=is_way

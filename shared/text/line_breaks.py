@@ -23,6 +23,8 @@ _MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|[a-zA-Z][.)]|\([a-zA-Z\d]{1,4}\)
 _OWN_LINE = re.compile(r"#{1,6} |\||[-=*_~+`]{3,}|</?\w|<!|//|/\*|\$ |\.\. |:\w+:|\[[^\]\n]+\]:|[)}\]]")
 # "Key: value", a speaker, the header of a mail.
 _LABEL = re.compile(r"[*_]*[A-ZÀ-Þ\d][^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
+# Cells of a table that is drawn with spaces.
+_COLUMNS = re.compile(r"\S(?: {3,}|\t+)\S")
 _FENCE = re.compile(r"`{3}|~{3}")
 _ENDS_STATEMENT = re.compile(r"[.!?:;{}\\|。！？]\W{0,2}\Z")
 # For speed: a line of the least length before one that may continue it.
@@ -43,7 +45,8 @@ class _Line:
         return (
             self.depth == other.depth
             and bool(other.content.strip() and self.content.strip())
-            and not _OWN_LINE.match(other.content)
+            and not (_OWN_LINE.match(other.content) or _COLUMNS.search(other.content))
+            and not _COLUMNS.search(self.content)
             and not (_OWN_LINE.match(self.content) or _MARK.match(self.content) or _LABEL.match(self.content))
         )
 

@@ -13,7 +13,6 @@ from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.conflicting_values import has_value, is_newer_version, names_version
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
-from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import Statement
 from shared.generation.question_form import QuestionForm
 from shared.models.embedding_roles import Role, Roles, each_role
@@ -59,14 +58,12 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     def share(sentence: ExtractedSentence, item: Statement) -> float:
         context = context_words(sentence, item)
         lacks_value = form.value and not has_value(sentence.text, form.text)
-        lacks_name = form.name and form.names.issuperset(content_words(" ".join(names_in(sentence.text))))
         tells_nothing = not form.yes_or_no and sentence.words <= form.words | context
         return math.prod(
             factor
             for factor, applies in (
                 (weights.SHARE_OF_SIBLING, form.replaced_in(sentence.words, context)),
                 (weights.SHARE_WITHOUT_VALUE, lacks_value),
-                (weights.SHARE_WITHOUT_NAME, lacks_name),
                 (weights.SHARE_OF_NOTHING_NEW, tells_nothing),
             )
             if applies

@@ -252,7 +252,6 @@ GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expire
 KETTLE = "The kettle switches off by a magnet.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
 PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
-TEAM = "The Ledger Team is led with care and patience.", "Since May, Ann Lee has led the Ledger Team."
 FAIR = "In 2023 the fair did cost 900 euros.", "The bill of the fair was 700 euros in 2024."
 QUORUM = "The fair has a quorum.", "Of its members, 30 must come to the fair."
 SMOKE = "Smoke came out of the cabinet.\n\n## Cause\nWater had entered a battery of the cabinet."
@@ -266,7 +265,6 @@ PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
     ("How does the kettle switch off?", KETTLE, 0, (1, KETTLE[0])),
     ("What was the reason for the smoke in the cabinet?", [SMOKE], -1,
      (1, "Water had entered a battery of the cabinet.")),
-    ("Who leads the Ledger Team?", TEAM, 0, (2, TEAM[1])),
     ("What did the fair cost in 2024?", FAIR, 0, (2, FAIR[1])),
     ("What is the quorum of the fair?", QUORUM, 0, (2, QUORUM[1])),
 ]  # fmt: skip

@@ -23,6 +23,8 @@ OWN_LINES = {
     "speakers": "ANN: The kettle of the west wing has to be replaced before the winter comes\n"
     "BOB LEE: And who is going to pay for it, since the budget of this year is spent",
     "table": "| Kettle of the west wing, with its number and year | Litres |\n|---|---|\n| K-1, 2019 | 11 |",
+    "columns": "Kettles of the wing      2023      2024      of which are of steel\n"
+    "Litres of all the kettles     900     1,100               and of copper 40",
     "code": "```\nkettle = Kettle(litres=11, wing='west', porter='the evening porter')\nand porter\n```",
     "headings": "The kettle of the west wing holds eleven litres and is emptied by the porter\n"
     "===========================================================================\n## Descaling\ntwice a year",
