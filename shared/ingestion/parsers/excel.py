@@ -17,13 +17,12 @@ from shared.ingestion.parsers.office_xml import (
     ScriptedText,
     attribute,
     child,
-    counted,
     drawn_paragraphs,
     graphic,
     local,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, size_error
 from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"

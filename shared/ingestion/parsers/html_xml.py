@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -12,7 +13,7 @@ from lxml import etree
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.charsets import encoding_of
-from shared.ingestion.parsers.html_elements import rewritten
+from shared.ingestion.parsers.html_elements import notes_on, rewritten
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     encoding_by_mark,
@@ -35,8 +36,10 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 def html(data: bytes) -> ParsedFile:
     text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
-    content, notes = markdown_and_notes(text)
-    return ParsedFile([(None, content)], own_title(unescape(title[1])) if title else None, notes=notes)
+    content, unread = markdown(text)
+    return ParsedFile(
+        [(None, content)], own_title(unescape(title[1])) if title else None, notes=notes_on(unread)
+    )
 
 
 def epub(data: bytes) -> ParsedFile:
@@ -49,12 +52,12 @@ def epub(data: bytes) -> ParsedFile:
         items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='item']")}
         spine = package.xpath("//*[local-name()='itemref']/@idref")
         chapters = [posixpath.join(folder, unquote(items[name])) for name in spine if items.get(name)]
-        texts = [html(read_member(archive, posixpath.normpath(chapter))) for chapter in chapters]
+        texts = [markdown(decoded(read_member(archive, posixpath.normpath(chapter)))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
     return ParsedFile(
-        [part for text in texts for part in text.parts],
+        [(None, text) for text, _ in texts],
         own_title(titles[0]) if titles else None,
-        notes=[note for text in texts for note in text.notes],
+        notes=notes_on(sum((unread for _, unread in texts), Counter())),
     )
 
 
@@ -92,13 +95,9 @@ def tree(data: bytes) -> Any:
         ) from None
 
 
-def markdown(text: str) -> str:
-    return markdown_and_notes(text)[0]
-
-
-def markdown_and_notes(text: str) -> tuple[str, list[str]]:
-    """The visible text of HTML as Markdown, without menus and addresses, and notes on what it lacks. Raises
-    UnreadableDocument for HTML that would be incomplete."""
+def markdown(text: str) -> tuple[str, Counter[str]]:
+    """The visible text of HTML as Markdown, without menus and addresses, and the numbers of elements that are
+    not read. Raises UnreadableDocument for HTML that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
             f"The file has over {MAX_DEPTH:,} levels of nested elements. Reduce them, and upload it again.",
@@ -112,8 +111,8 @@ def markdown_and_notes(text: str) -> tuple[str, list[str]]:
         # Some pages are one form.
         preprocessing=PreprocessingOptions(remove_forms=False),
     )
-    html, notes = rewritten(text)
-    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), notes
+    html, unread = rewritten(text)
+    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), unread
 
 
 def _depth(text: str) -> int:

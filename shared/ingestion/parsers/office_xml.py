@@ -4,7 +4,6 @@ Elements are found by their local names, since the strict variants of the format
 """
 
 import posixpath
-import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,14 +15,10 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import table
 from shared.ingestion.parsers.number_format import shown_number
-from shared.ingestion.parsers.parsed_file import own_title, read_member
+from shared.ingestion.parsers.parsed_file import description, own_title, read_member
 from shared.text.normalize import one_line
+from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
-
-# Descriptions of pictures by programs: their recognition, file names, addresses.
-_BY_PROGRAM = re.compile(
-    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:", re.IGNORECASE
-)
 
 
 class Package:
@@ -193,17 +188,6 @@ def _auto_number(number: int, kind: str) -> str:
     )  # fmt: skip
 
 
-def roman(number: int) -> str:
-    """In capitals."""
-    signs = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"),
-             (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))  # fmt: skip
-    made, number = "", min(number, 10_000)
-    for size, sign in signs:
-        made += sign * (number // size)
-        number %= size
-    return made
-
-
 def letters(number: int) -> str:
     """A to Z, then AA, BB."""
     return chr(65 + (number - 1) % 26) * min((number - 1) // 26 + 1, 100)
@@ -301,12 +285,6 @@ def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any)
 def alternative_text(drawing: Any) -> str:
     """The author's description of a picture."""
     for element in drawing.iter("{*}docPr", "{*}cNvPr"):
-        text = one_line(element.get("descr", ""))
-        if text and not _BY_PROGRAM.search(text):
+        if text := description(element.get("descr", "")):
             return f"Picture: {text}"
     return ""
-
-
-def counted(number: int, one: str, many: str, rest: str) -> list[str]:
-    """A note about so many parts; none for none."""
-    return [f"{number} {one if number == 1 else many} {rest}"] if number else []

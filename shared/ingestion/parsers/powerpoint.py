@@ -14,12 +14,11 @@ from shared.ingestion.parsers.office_xml import (
     alternative_text,
     attribute,
     chart,
-    counted,
     diagram,
     drawn_paragraphs,
     local,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive
 from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line
 

@@ -16,20 +16,19 @@ from shared.ingestion.parsers.office_xml import (
     attribute,
     child,
     chosen,
-    counted,
     drawn_paragraphs,
     equation,
     graphic,
     is_on,
     local,
-    roman,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, read_member
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, read_member
 from shared.ingestion.parsers.word_fields import form_value, symbol
 from shared.ingestion.parsers.word_numbering import Numbering
 from shared.ingestion.parsers.word_styles import Style, styles_of
 from shared.text.normalize import one_line
+from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
 
 MAIN_PART = "word/document.xml"

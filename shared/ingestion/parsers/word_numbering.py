@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.ingestion.parsers.office_xml import attribute, child, is_on, letters, roman, value
+from shared.ingestion.parsers.office_xml import attribute, child, is_on, letters, value
+from shared.text.roman_numerals import roman
 
 LEVELS = 9
 _CHINESE = "〇一二三四五六七八九"
