@@ -12,6 +12,7 @@ from shared.ingestion.parsers.parsed_file import size_error
 
 # The limit of HTML.
 MAX_SPAN = 1000
+_PARTS = {"thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col"}
 
 
 def write_table(table: Any) -> None:
@@ -48,6 +49,7 @@ def write_table(table: Any) -> None:
     titles, header, body = divided(texts, grouped, headers if len(headers) < len(rows) else ())
     for index in titles:
         _put_above(table, next(cell for cell in grid[index] if line_of(cell)))
+    _put_rest_above(table, rows)
     for child in list(table):
         table.remove(child)
     used = [at for at in range(width) if any(texts[index][at] for index in (*header, *body))]
@@ -116,6 +118,20 @@ def _span(cell: Any, name: str) -> int:
 def _put_above(table: Any, element: Any) -> None:
     element.tag, element.tail = "div", None
     table.addprevious(element)
+
+
+def _put_rest_above(table: Any, rows: list[Any]) -> None:
+    """Put what stands between the rows and cells above the table, as browsers do."""
+    for element in (table, *table.iterchildren("thead", "tbody", "tfoot"), *rows):
+        rest = etree.Element("div")
+        rest.text, element.text = element.text, None
+        for child in list(element):
+            if child.tag not in _PARTS:
+                rest.append(child)
+            elif (child.tail or "").strip():
+                etree.SubElement(rest, "span").text = child.tail
+        if len(rest) or (rest.text or "").strip():
+            _put_above(table, rest)
 
 
 def _append_row(table: Any, cells: list[Any]) -> None:

@@ -146,7 +146,7 @@ def test_only_the_visible_text_of_a_page_is_parsed():
         "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```",
         "html",
         "Kilns & more",
-        notes=("1 picture was not read.",),
+        notes=("1 picture was not read.", "1 embedded page was not read."),
     )
 
 

@@ -73,6 +73,9 @@ CASES = {
     "<table><tr><th colspan=2>In<br>all<tr><th>A<th>B<tr><td>1<td>2</table>": (
         "In\nall\n\n| A | B |\n|-|\n| 1 | 2 |"
     ),
+    "<table>Note<tr><p>7</p><td>1<td>2</tr><tr><td>3<td>4</tr><div>8</div></table>": (
+        "Note\n\n8\n\n7\n\n| 1 | 2 |\n|-|\n| 3 | 4 |"
+    ),
     # Numbers of lists
     "<ol type=a><li>x<li>y<ol type=I start=4><li>z</ol></ol>": "- a. x\n- b. y\n  * IV. z",
     "<ol style='list-style: inside lower-alpha' start=27><li><p>x</ol>": "- aa. x",
