@@ -48,7 +48,10 @@ _OMITTED = etree.XPath(
     " and re:test(concat(' ', @id, ' ', @class), '[ _-](cookie|consent|gdpr|onetrust)', 'i')]",
     namespaces={"re": "http://exslt.org/regular-expressions"},
 )
-_BUTTONS = etree.XPath(f".//button[not({' or '.join(f'ancestor::{name}' for name in sorted(_TITLES))})]")
+# Buttons, and pictures that lead to other pages.
+_CONTROLS = etree.XPath(
+    f".//a//img | .//button[not({' or '.join(f'ancestor::{name}' for name in sorted(_TITLES))})]"
+)
 
 
 def main_content(root: Any) -> Any:
@@ -83,7 +86,7 @@ def main_content(root: Any) -> Any:
         content = mains[0]
     elif text:
         _drop_others(content, inner, text)
-    for element in _BUTTONS(content):
+    for element in _CONTROLS(content):
         _drop(element)
     return content
 
