@@ -18,12 +18,13 @@ from shared.text.superscripts import script
 MIN_PICTURE = 48
 _REWRITTEN = re.compile(
     r"<(?:su[pb]|math|input|select|textarea|button|datalist|table|img|svg|canvas|video|audio|iframe|embed"
-    r"|del|s|strike|ol)\b",
+    r"|del|s|strike|ol|nav)\b",
     re.IGNORECASE,
 )
-# Browsers with scripts show neither of them.
+# Menus, and what browsers do not show while scripts run.
 _HIDDEN = etree.XPath(
-    ".//*[self::template[not(@shadowrootmode)] or self::noscript or @hidden and @hidden!='until-found'"
+    ".//*[self::nav or self::template[not(@shadowrootmode)] or self::noscript"
+    " or @hidden and @hidden!='until-found'"
     " or re:test(@style, '(^|[;\\s])(display\\s*:\\s*none|visibility\\s*:\\s*hidden)', 'i')]",
     namespaces={"re": "http://exslt.org/regular-expressions"},
 )

@@ -108,8 +108,8 @@ def markdown(text: str) -> tuple[str, Counter[str]]:
         compact_tables=True,
         skip_images=True,
         strip_tags=STRIPPED_TAGS,
-        # Some pages are one form.
-        preprocessing=PreprocessingOptions(remove_forms=False),
+        # Some pages are one form, and the headers of pages and cards have their titles.
+        preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
     html, unread = rewritten(text)
     return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), unread

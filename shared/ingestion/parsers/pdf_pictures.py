@@ -40,9 +40,9 @@ def pictures_of(page: Any) -> Pictures:
     area = _area(visible) or 1
     parts: list[Picture] = []
     others = 0
-    for item, kind, matrix in _objects(page.raw, _PAGE, DEPTH):
-        if kind == raw.FPDF_PAGEOBJ_IMAGE:
-            parts.append(_picture(item, matrix, visible))
+    for _, kind, picture in _objects(page.raw, _PAGE, DEPTH, visible):
+        if picture:
+            parts.append(picture)
         elif kind != raw.FPDF_PAGEOBJ_TEXT:
             others += 1
     shares = {picture: _area(picture[:4]) / area for picture in _joined(parts)}
@@ -51,37 +51,61 @@ def pictures_of(page: Any) -> Pictures:
         area,
         frozenset(picture for picture, share in shares.items() if CONTENT <= share < WHOLE_PAGE),
         scan,
-        scan is not None and _has_text_layer(page),
+        scan is not None and _has_text_layer(page, visible),
         others < DRAWING and sum(shares.values()) < CONTENT,
     )
 
 
-def _objects(container: Any, matrix: _Matrix, depth: int) -> Iterator[tuple[Any, int, _Matrix]]:
-    """The objects of a page or a group in the order of drawing, each with the matrix of its group."""
+def _objects(
+    container: Any, matrix: _Matrix, depth: int, visible: Box
+) -> Iterator[tuple[Any, int, Picture | None]]:
+    """The objects of a page or a group in the order of drawing, each with its box if it is a picture, or a
+    group with one. A group that covers the page is no picture, but its objects may be."""
     is_page = depth == DEPTH
     count = (raw.FPDFPage_CountObjects if is_page else raw.FPDFFormObj_CountObjects)(container)
     item_at = raw.FPDFPage_GetObject if is_page else raw.FPDFFormObj_GetObject
     for number in range(count):
         item = item_at(container, number)
         kind = raw.FPDFPageObj_GetType(item)
-        if kind == raw.FPDF_PAGEOBJ_FORM and depth:
-            own = raw.FS_MATRIX()
-            raw.FPDFPageObj_GetMatrix(item, own)
-            a, b, c, d, e, f = matrix
-            inner = (
-                own.a * a + own.b * c, own.a * b + own.b * d, own.c * a + own.d * c, own.c * b + own.d * d,
-                own.e * a + own.f * c + e, own.e * b + own.f * d + f,
-            )  # fmt: skip
-            yield from _objects(item, inner, depth - 1)
+        if kind == raw.FPDF_PAGEOBJ_IMAGE:
+            yield item, kind, _picture(item, kind, matrix, visible)
+        elif kind == raw.FPDF_PAGEOBJ_FORM and depth:
+            picture = _picture(item, kind, matrix, visible)
+            if _area(picture[:4]) < WHOLE_PAGE * _area(visible):
+                yield item, kind, picture if _has_picture(item, depth) else None
+            else:
+                yield from _objects(item, _placed(item, matrix), depth - 1, visible)
         else:
-            yield item, kind, matrix
+            yield item, kind, None
 
 
-def _has_text_layer(page: Any) -> bool:
+def _placed(group: Any, matrix: _Matrix) -> _Matrix:
+    """The matrix of the objects of a group."""
+    own = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(group, own)
+    a, b, c, d, e, f = matrix
+    return (
+        own.a * a + own.b * c, own.a * b + own.b * d, own.c * a + own.d * c, own.c * b + own.d * d,
+        own.e * a + own.f * c + e, own.e * b + own.f * d + f,
+    )  # fmt: skip
+
+
+def _has_picture(group: Any, depth: int) -> bool:
+    for number in range(raw.FPDFFormObj_CountObjects(group) if depth else 0):
+        item = raw.FPDFFormObj_GetObject(group, number)
+        kind = raw.FPDFPageObj_GetType(item)
+        if kind == raw.FPDF_PAGEOBJ_IMAGE or (
+            kind == raw.FPDF_PAGEOBJ_FORM and _has_picture(item, depth - 1)
+        ):
+            return True
+    return False
+
+
+def _has_text_layer(page: Any, visible: Box) -> bool:
     """Whether text is invisible, or the pictures are drawn over it."""
     has_picture = False
-    for item, kind, _ in _objects(page.raw, _PAGE, DEPTH):
-        has_picture = has_picture or kind == raw.FPDF_PAGEOBJ_IMAGE
+    for item, kind, picture in _objects(page.raw, _PAGE, DEPTH, visible):
+        has_picture = has_picture or picture is not None
         if kind == raw.FPDF_PAGEOBJ_TEXT and (
             not has_picture or raw.FPDFTextObj_GetTextRenderMode(item) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
         ):
@@ -89,14 +113,14 @@ def _has_text_layer(page: Any) -> bool:
     return False
 
 
-def _picture(item: Any, matrix: _Matrix, visible: Box) -> Picture:
-    """The visible part of a picture."""
+def _picture(item: Any, kind: int, matrix: _Matrix, visible: Box) -> Picture:
+    """The visible part of a picture, or of a group."""
     edges = [ctypes.c_float() for _ in range(4)]
     raw.FPDFPageObj_GetBounds(item, *map(ctypes.byref, edges))
     left, bottom, right, top = (edge.value for edge in edges)
     a, b, c, d, e, f = matrix
     corners = [(x * a + y * c + e, x * b + y * d + f) for x in (left, right) for y in (bottom, top)]
-    size = raw.FPDFImageObj_GetImageDataRaw(item, None, 0)
+    size = raw.FPDFImageObj_GetImageDataRaw(item, None, 0) if kind == raw.FPDF_PAGEOBJ_IMAGE else 0
     return (
         round(max(visible[0], min(x for x, _ in corners))),
         round(max(visible[1], min(y for _, y in corners))),

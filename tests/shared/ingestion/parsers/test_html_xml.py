@@ -101,7 +101,9 @@ CASES = {
     "<details><summary>More</summary>text</details>": "**More**\n\ntext",
     "<select multiple><option>a<option>b</select>Kiln": "Kiln",
     "<input value=7 list=d><datalist id=d><option>8</datalist>": "7",
-    # Pictures, sound and hidden text
+    # Headers, pictures, sound and hidden text
+    "<body><nav>menu</nav><header><h1>Kiln</h1>hot</header><p>7</p></body>": "# Kiln\n\nhot\n\n7",
+    "<ul><li><header><b>Kiln</b></header><p>7</p></ul>": "- Kiln\n\n  7",
     "Kiln <img src=a.png alt='Firing curve'> 7": "Kiln Firing curve 7",
     "Kiln <img src=a.png alt='IMG_1234.jpg'> 7": "Kiln 7",
     "Kiln <svg><title>Chart</title><text>Sales 5</text></svg> 7": "Kiln Sales 5 7",
