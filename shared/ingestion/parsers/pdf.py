@@ -48,7 +48,7 @@ class _Page:
 
     def is_unread(self, backgrounds: Collection[Picture | None]) -> bool:
         if self.pictures.scan and self.pictures.scan not in backgrounds:
-            cells = ((cell.right - cell.left) * line.height for line in self.lines for cell in line.cells)
+            cells = (abs(cell.right - cell.left) * line.height for line in self.lines for cell in line.cells)
             return sum(len(line.text) for line in self.lines) < SCAN_CHARACTERS or not (
                 self.pictures.has_text_layer or sum(cells) >= SCAN_TEXT * self.pictures.area
             )

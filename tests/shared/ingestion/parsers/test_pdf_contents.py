@@ -235,6 +235,15 @@ def hidden(canvas: Canvas) -> None:
     canvas.drawText(written)
 
 
+def mirrored(canvas: Canvas) -> None:
+    canvas.translate(A4[0], A4[1])
+    canvas.scale(-1, -1)
+    written = canvas.beginText(50, 700)
+    written.setFont("Helvetica", -10)
+    written.textLines(LEFT * 10)
+    canvas.drawText(written)
+
+
 def group(canvas: Canvas) -> None:
     canvas.beginForm("group", 0, 0, A4[0], A4[1])
     picture(60, 40, x=0, y=0)(canvas)
@@ -277,6 +286,7 @@ BLANK: Draw = lambda canvas: None  # noqa: E731
         ([PAGE, PAGE, both(STRIPS, FAX)], ["Page 3 has little text beside a picture; OCR is off."]),
         ([PAGE, PAGE, STRIPS], ["Page 3 has no text; OCR is off."]),
         ([PAGE, PAGE, LETTERS], ["Page 3 has no text; OCR is off."]),
+        ([both(SCAN, mirrored)], []),
         # OCR of another program.
         ([both(TYPED, SCAN)], []),
         ([both(SCAN, hidden)], []),
@@ -285,7 +295,7 @@ BLANK: Draw = lambda canvas: None  # noqa: E731
         ([both(TYPED, group)], []),
         ([both(PAGE, FIGURE)], ["1 picture was not read."]),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_a_note_says_which_pages_and_pictures_are_not_read(
     draws: list[Draw], notes: list[str], monkeypatch: pytest.MonkeyPatch
