@@ -26,13 +26,13 @@ FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """`text`: the main content as Markdown. `canonical`: the address that the page calls its own. `fault`:
-    the reason of FAULTS for which it has no content of its own."""
+    """`text`: the main content as Markdown. `canonical`: the address that the page calls its own. `robots`:
+    its rules for robots. `fault`: the reason of FAULTS for which it has no content of its own."""
 
     text: str
     title: str | None
     canonical: str | None
-    noindex: bool
+    robots: Sequence[str]
     fault: str | None
 
 
@@ -66,7 +66,7 @@ RULES_WITH_VALUES = {"unavailable_after", "max-snippet", "max-image-preview", "m
 
 
 def forbids_index(headers: Sequence[str], robot: str) -> bool:
-    """Whether headers X-Robots-Tag forbid the index to this robot."""
+    """Whether headers X-Robots-Tag, or rules of a page, forbid the index to this robot."""
     for header in headers:
         name, colon, rest = header.partition(":")
         name = name.strip().lower()

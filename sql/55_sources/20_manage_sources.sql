@@ -139,6 +139,11 @@ begin
     include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
+  if present.include_noindex and not include_noindex then
+    -- The next run reads unchanged pages too, and leaves out those that ask not to be indexed.
+    update rag.source_items as renewed set version = null
+    where renewed.org_id = present.org_id and renewed.source_id = present.id;
+  end if;
   if credentials is not null then
     if present.has_credentials then
       update rag.source_credentials as renewed set credentials = rag_update_source.credentials

@@ -42,7 +42,9 @@ READERS = {
     "shared.ingestion.parsers.excel", "shared.ingestion.parsers.excel_sheet_parts",
     "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
-    "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.csv_json",
+    "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.html_tables",
+    "shared.ingestion.parsers.html_text", "shared.ingestion.parsers.html_forms",
+    "shared.ingestion.parsers.html_formulas", "shared.ingestion.parsers.csv_json",
     "shared.ingestion.parsers.text_encodings", "shared.ingestion.parsers.main_content",
     "shared.ingestion.parsers.page_faults",
 }  # fmt: skip

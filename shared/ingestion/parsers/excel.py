@@ -19,13 +19,12 @@ from shared.ingestion.parsers.office_xml import (
     Package,
     attribute,
     child,
-    counted,
     local,
     refuse_entities,
     unescaped,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, size_error
 from shared.ingestion.parsers.symbol_fonts import symbols, unread_symbols
 from shared.text.normalize import one_line
 

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -12,7 +13,7 @@ from lxml import etree
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.charsets import encoding_of
-from shared.ingestion.parsers.html_elements import rewritten
+from shared.ingestion.parsers.html_elements import notes_on, rewritten
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     encoding_by_mark,
@@ -33,21 +34,24 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 
 
 def html(data: bytes) -> ParsedFile:
-    """HTML: visible text; tables with merged cells and captions; lists; fields of forms; formulas;
-    alternative texts of pictures; superscripts
+    """HTML: visible text; tables with merged cells, header rows and captions; lists with their numbers (a.,
+    IV.); fields of forms; formulas; alternative texts of pictures; labels of SVG pictures; superscripts
 
-    Noted: pictures without an alternative text
-    Not read: menus in `nav`, hidden text, scripts"""
+    Noted: pictures without an alternative text or with a file name as such, also linked ones, from 48 pixels
+    on; sound and video; embedded pages (`iframe`)
+    Not read: menus (`nav`), hidden text, scripts, pictures of style sheets"""
     text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
-    content, notes = markdown_and_notes(text)
-    return ParsedFile([(None, content)], own_title(unescape(title[1])) if title else None, notes=notes)
+    content, unread = markdown(text)
+    return ParsedFile(
+        [(None, content)], own_title(unescape(title[1])) if title else None, notes=notes_on(unread)
+    )
 
 
 def epub(data: bytes) -> ParsedFile:
     """EPUB: the chapters in their order, as HTML
 
-    Noted: as HTML
+    Noted: as HTML, for the whole book
     Not read: chapters that are drawings"""
     with open_archive(data) as archive:
         container = tree(read_member(archive, "META-INF/container.xml"))
@@ -57,12 +61,12 @@ def epub(data: bytes) -> ParsedFile:
         items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='item']")}
         spine = package.xpath("//*[local-name()='itemref']/@idref")
         chapters = [posixpath.join(folder, unquote(items[name])) for name in spine if items.get(name)]
-        texts = [html(read_member(archive, posixpath.normpath(chapter))) for chapter in chapters]
+        texts = [markdown(decoded(read_member(archive, posixpath.normpath(chapter)))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
     return ParsedFile(
-        [part for text in texts for part in text.parts],
+        [(None, text) for text, _ in texts],
         own_title(titles[0]) if titles else None,
-        notes=[note for text in texts for note in text.notes],
+        notes=notes_on(sum((unread for _, unread in texts), Counter())),
     )
 
 
@@ -103,13 +107,9 @@ def tree(data: bytes) -> Any:
         ) from None
 
 
-def markdown(text: str) -> str:
-    return markdown_and_notes(text)[0]
-
-
-def markdown_and_notes(text: str) -> tuple[str, list[str]]:
-    """The visible text of HTML as Markdown, without menus and addresses, and notes on what it lacks. Raises
-    UnreadableDocument for HTML that would be incomplete."""
+def markdown(text: str) -> tuple[str, Counter[str]]:
+    """The visible text of HTML as Markdown, without menus and addresses, and the numbers of elements that are
+    not read. Raises UnreadableDocument for HTML that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
             f"The file has over {MAX_DEPTH:,} levels of nested elements. Reduce them, and upload it again.",
@@ -120,11 +120,11 @@ def markdown_and_notes(text: str) -> tuple[str, list[str]]:
         compact_tables=True,
         skip_images=True,
         strip_tags=STRIPPED_TAGS,
-        # Some pages are one form.
-        preprocessing=PreprocessingOptions(remove_forms=False),
+        # Some pages are one form, and the headers of pages and cards have their titles.
+        preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
-    html, notes = rewritten(text)
-    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), notes
+    html, unread = rewritten(text)
+    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), unread
 
 
 def _depth(text: str) -> int:

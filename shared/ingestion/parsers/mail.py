@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage, MIMEPart
 from email.policy import EmailPolicy
@@ -13,6 +14,7 @@ from itertools import islice
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.charsets import by_content_type, encoding_of
+from shared.ingestion.parsers.html_elements import notes_on
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
@@ -56,11 +58,12 @@ def eml(data: bytes) -> ParsedFile:
     """Mail: subject, sender, recipients and date; the text that says most; attachments and messages,
     forwarded or attached; invitations
 
-    Noted: attachments that cannot be read, pictures and sound among them; encrypted messages
+    Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
+    and embedded pages of HTML, also where the plain text is read
     Not read: digital signatures"""
-    message, notes = _parsed(data), list[str]()
-    text = _text(message, notes)
-    return ParsedFile([(None, text)], _header(message, "Subject"), _metadata(message), notes)
+    message, unread = _parsed(data), _Unread()
+    text = _text(message, unread)
+    return ParsedFile([(None, text)], _header(message, "Subject"), _metadata(message), unread.all_notes())
 
 
 def mbox(data: bytes) -> ParsedFile:
@@ -75,9 +78,20 @@ def mbox(data: bytes) -> ParsedFile:
     if len(starts) > MAX_MESSAGES:
         raise size_error()
     messages = [data[start:end] for start, end in zip(starts, ends, strict=True)]
-    notes: list[str] = []
-    texts = [_text(_parsed(_QUOTED.sub(rb"\1", message)), notes) for message in messages]
-    return ParsedFile([(None, text) for text in texts], notes=notes)
+    unread = _Unread()
+    texts = [_text(_parsed(_QUOTED.sub(rb"\1", message)), unread) for message in messages]
+    return ParsedFile([(None, text) for text in texts], notes=unread.all_notes())
+
+
+@dataclass(slots=True)
+class _Unread:
+    """`elements`: the numbers of elements of HTML by their kind."""
+
+    notes: list[str] = field(default_factory=list)
+    elements: Counter[str] = field(default_factory=Counter)
+
+    def all_notes(self) -> list[str]:
+        return [*self.notes, *notes_on(self.elements)]
 
 
 class _BoundedHeaders(EmailPolicy):
@@ -122,25 +136,28 @@ def _metadata(message: EmailMessage) -> dict[str, str]:
     return {name: value[:200] for name, value in values.items() if value}
 
 
-def _text(message: EmailMessage, notes: list[str], depth: int = 0) -> str:
+def _text(message: EmailMessage, unread: _Unread, depth: int = 0) -> str:
     """The subject, the sender and so on, the texts, and each attachment under its name. The headings of a
-    message in a message are deeper. `notes` gets a note for each part that is not read."""
+    message in a message are deeper. `unread` gets a note for each part that is not read."""
     lines = [f"{'#' * (depth + 1)} {_header(message, 'Subject') or 'No subject'}"]
     lines += [f"{name}: {value}" for name in HEADERS if (value := _header(message, name))]
-    parts = list(islice(_leaves(message), MAX_PARTS + 1))
+    parts = list(islice(_leaves(message, unread), MAX_PARTS + 1))
     if len(parts) > MAX_PARTS:
         raise size_error()
-    texts = (_part(part, notes, depth) for part in parts)
+    texts = (_part(part, unread, depth) for part in parts)
     return "\n\n".join([lines[0], "\n".join(lines[1:]), *filter(None, texts)])
 
 
-def _leaves(part: MIMEPart) -> Iterator[MIMEPart]:
-    """The texts and attachments of a message in order, and one of alternative texts."""
+def _leaves(part: MIMEPart, unread: _Unread) -> Iterator[MIMEPart]:
+    """The texts and attachments of a message in order, and one of alternative texts. `unread` gets those on
+    HTML that is omitted."""
     if part.get_content_type() == "multipart/alternative":
-        leaves = [leaf for child in part.iter_parts() for leaf in _leaves(child)]
+        leaves = [leaf for child in part.iter_parts() for leaf in _leaves(child, unread)]
         plain = [leaf for leaf in leaves if _is_body(leaf, "text/plain")]
         html = [leaf for leaf in leaves if _is_body(leaf, "text/html")]
         other = plain if html and not _says_as_much(plain, html) else html if plain else []
+        for leaf in html if other is html else ():
+            _body(leaf, unread)
         # Apple Mail has attachments within an alternative.
         yield from (leaf for leaf in leaves if leaf not in other)
     elif part.get_content_type() == "multipart/encrypted":
@@ -148,7 +165,7 @@ def _leaves(part: MIMEPart) -> Iterator[MIMEPart]:
         yield from islice(part.iter_parts(), 1)
     elif part.get_content_maintype() == "multipart":
         for child in part.iter_parts():
-            yield from _leaves(child)
+            yield from _leaves(child, unread)
     else:
         yield part
 
@@ -161,7 +178,8 @@ def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart]) -> bool:
     """Whether the plain text has half of the words of the HTML and all of its numbers."""
     try:
         words, of_html = (
-            Counter(_WORDS.findall(" ".join(map(_body, bodies)).casefold())) for bodies in (plain, html)
+            Counter(_WORDS.findall(" ".join(_body(leaf, _Unread()) for leaf in bodies).casefold()))
+            for bodies in (plain, html)
         )
     except UnreadableDocument:
         return bool(plain)
@@ -169,28 +187,32 @@ def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart]) -> bool:
     return has_numbers and (words & of_html).total() >= of_html.total() / 2
 
 
-def _part(part: MIMEPart, notes: list[str], depth: int) -> str:
+def _part(part: MIMEPart, unread: _Unread, depth: int) -> str:
     name = one_line(str(part.get_filename() or ""))
     kind = part.get_content_type()
     if kind in ("text/plain", "text/html") and not name:
-        return _body(part)
+        return _body(part, unread)
     if kind == "text/calendar":
         return _events(_decoded(part))
     if kind in SIGNATURES:
         return ""
     if kind == "message/rfc822" and depth < MAX_DEPTH:
         forwarded = [message for message in part.iter_parts() if isinstance(message, EmailMessage)]
-        return "\n\n".join(_text(message, notes, depth + 1) for message in forwarded)
-    text = NOT_READ if kind in ENCRYPTED else _attachment(part, name, notes)
+        return "\n\n".join(_text(message, unread, depth + 1) for message in forwarded)
+    text = NOT_READ if kind in ENCRYPTED else _attachment(part, name, unread)
     if kind in ENCRYPTED:
-        notes.append("The message is encrypted, and was not read.")
+        unread.notes.append("The message is encrypted, and was not read.")
     elif text == NOT_READ:
-        notes.append(f"The attachment {name or kind} was not read.")
+        unread.notes.append(f"The attachment {name or kind} was not read.")
     return f"{'#' * (depth + 2)} {name or 'Attachment'}\n\n{text}".rstrip()
 
 
-def _body(part: MIMEPart) -> str:
-    return markdown(_decoded(part)) if part.get_content_type() == "text/html" else _decoded(part)
+def _body(part: MIMEPart, unread: _Unread) -> str:
+    if part.get_content_type() != "text/html":
+        return _decoded(part)
+    text, elements = markdown(_decoded(part))
+    unread.elements += elements
+    return text
 
 
 def _events(calendar: str) -> str:
@@ -212,7 +234,7 @@ def _written_time(time: re.Match[str]) -> str:
     return f"{time[1]}-{time[2]}-{time[3]}{clock}{' UTC' if time[6] else ''}"
 
 
-def _attachment(part: MIMEPart, name: str, notes: list[str]) -> str:
+def _attachment(part: MIMEPart, name: str, unread: _Unread) -> str:
     """The text; empty for an empty file. A file that is not read says so, and the message remains."""
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
@@ -228,7 +250,7 @@ def _attachment(part: MIMEPart, name: str, notes: list[str]) -> str:
             if kind in ("csv", "html"):
                 data = by_content_type(data, f"{kind}; charset={part.get_content_charset()}")
             parsed = parser_of(kind)(data)
-            notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
+            unread.notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
             return "\n\n".join(text for _, text in parsed.parts)
     except MemoryError:
         raise

@@ -4,6 +4,7 @@ trafilatura tells which texts are content. The elements of these texts are kept 
 neither lists in cells nor all articles of a page."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,26 +30,25 @@ _BLOCKS = {
 # Their short texts are content.
 _KEPT = {"table", "dl", "pre", "code", "details", "math", "li"} | _HEADINGS
 _TITLES = {"summary", "dt", *_HEADINGS}
-_ROLES = (
-    "navigation",
-    "banner",
-    "contentinfo",
-    "search",
-    "dialog",
-    "alertdialog",
-    "menu",
-    "menubar",
-    "tooltip",
-)
+_ROLES = ("navigation", "search", "dialog", "alertdialog", "menu", "menubar", "tooltip")
 _OMITTED = etree.XPath(
     ".//*[self::script or self::style or self::noscript or self::iframe or self::object or self::embed"
     " or self::template or self::dialog or self::nav or self::svg or @aria-hidden='true'"
     + "".join(f" or @role='{name}'" for name in _ROLES)
-    + " or (self::div or self::section or self::aside or self::form)"
-    " and re:test(concat(' ', @id, ' ', @class), '[ _-](cookie|consent|gdpr|onetrust)', 'i')]",
+    + " or (@role='banner' or @role='contentinfo') and not(ancestor::main or ancestor::article)"
+    # A question for consent has buttons, or is no section of a text.
+    " or (self::div or self::section or self::aside or self::form)"
+    " and re:test(concat(' ', @id, ' ', @class), '[ _-](cookie|consent|gdpr|onetrust)', 'i')"
+    " and (not(.//h1 or .//h2 or .//h3 or .//h4)"
+    " or .//*[self::button or self::input or @role='button' or self::a[not(@href) or starts-with(@href, '#')"
+    " or starts-with(@href, 'javascript') or re:test(@class, 'btn|button', 'i')]])]",
     namespaces={"re": "http://exslt.org/regular-expressions"},
 )
-_BUTTONS = etree.XPath(f".//button[not({' or '.join(f'ancestor::{name}' for name in sorted(_TITLES))})]")
+_FIELDS = etree.XPath(".//input | .//textarea")
+# Buttons, and pictures that lead to other pages.
+_CONTROLS = etree.XPath(
+    f".//a//img | .//button[not({' or '.join(f'ancestor::{name}' for name in sorted(_TITLES))})]"
+)
 
 
 def main_content(root: Any) -> Any:
@@ -65,14 +65,16 @@ def main_content(root: Any) -> Any:
         ):
             # Also content that scripts show: trafilatura takes it as such.
             _unhide(element)
+    length = _length(body)
     for element in _OMITTED(body):
         # A page may be in an element whose name or role is that of a banner.
-        if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < _length(body):
+        if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < length:
             _drop(element)
+    cards = _parts_of_cards(body)
     inner = _with_text(body, text, COVERED)
     content = _with_text(body, text, 1)
     if content is body:
-        content = _without_frame(body)
+        content = _without_frame(body, cards)
     _drop_named(body, inner, text)
     articles = [each for each in body.iter("article") if next(each.iterancestors("article"), None) is None]
     articles = [each for each in articles if prose(each) >= SHORT]
@@ -82,8 +84,8 @@ def main_content(root: Any) -> Any:
     elif mains and prose(content) < SHARE * prose(mains[0]):
         content = mains[0]
     elif text:
-        _drop_others(content, inner, text)
-    for element in _BUTTONS(content):
+        _drop_others(content, inner, text, cards)
+    for element in _CONTROLS(content):
         _drop(element)
     return content
 
@@ -133,14 +135,28 @@ def _unhide(element: Any) -> None:
         element.attrib.pop(name, None)
 
 
-def _without_frame(body: Any) -> Any:
+def _parts_of_cards(body: Any) -> set[Any]:
+    """Headers, footers and asides of elements that recur."""
+    parts: defaultdict[Any, list[Any]] = defaultdict(list)
+    for element in body.iter("header", "footer", "aside"):
+        parent = element.getparent()
+        parts[element.tag, parent.tag, parent.get("class")].append(element)
+    return {
+        element
+        for elements in parts.values()
+        if len({element.getparent() for element in elements}) > 1
+        for element in elements
+    }
+
+
+def _without_frame(body: Any, cards: set[Any]) -> Any:
     """The body's `main`, or the body without its header and footer."""
     mains = [each for each in body.iter("main") if 10 * _length(each) > _length(body)]
     if len(mains) == 1:
         return mains[0]
     length = _length(body)
     for element in list(body.iter("header", "footer", "aside")):
-        inside = any(
+        inside = element in cards or any(
             each.tag in ("article", "main", "section", "blockquote") for each in element.iterancestors()
         )
         if not inside and 2 * (own := _length(element)) < length:
@@ -204,13 +220,24 @@ def _drop_named(body: Any, content: Any, text: _Text) -> None:
     for rules, longest in ((REMOVE_COMMENTS_AND_LISTS_XPATH, MAX_CHARACTERS), (OVERALL_DISCARD_XPATH, LONG)):
         for element in [each for rule in rules for each in rule(body)]:
             limit = longest if longest > LONG or content in element.iterancestors() else SHORT
-            if prose(element) < limit and not any(
-                "".join(leaf.itertext()) in text for leaf in _leaves(element)
+            if (
+                prose(element) < limit
+                and not (limit == LONG and _is_section(element))
+                and not any("".join(leaf.itertext()) in text for leaf in _leaves(element))
             ):
                 _drop(element)
 
 
-def _drop_others(content: Any, inner: Any, text: _Text) -> None:
+def _is_section(element: Any) -> bool:
+    """Whether the element is a heading and more text than links: `social-work` is no list of social media."""
+    headings = list(element.iter(*_HEADINGS))
+    below = _length(element) - sum(map(_length, headings))
+    return (
+        bool(headings) and 2 * (prose(element) - sum(map(prose, headings))) > below and not _FIELDS(element)
+    )
+
+
+def _drop_others(content: Any, inner: Any, text: _Text, cards: set[Any]) -> None:
     """Drop blocks that trafilatura omits: all outside of `inner`, and in it the short ones and titles of what
     was dropped."""
     following = ""
@@ -223,7 +250,11 @@ def _drop_others(content: Any, inner: Any, text: _Text) -> None:
             if leaf.tag in _HEADINGS:
                 is_kept = bool(following) and not (following in _HEADINGS and following <= leaf.tag)
             else:
-                is_kept = is_in_kept or (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
+                is_kept = (
+                    is_in_kept
+                    or bool(around & cards or leaf in cards)
+                    or (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
+                )
             if inner not in around or (prose(leaf) < SHORT and not is_kept):
                 _drop(leaf)
                 continue

@@ -29,27 +29,37 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
 def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below."""
+    titles, header, body = divided(rows, grouped)
+    texts = [one_line(next(filter(str.strip, rows[index]))) for index in titles]
+    names = [names_of_columns([rows[index] for index in header])] if header else []
+    return "\n\n".join([*texts, *filter(None, [table([*names, *(rows[index] for index in body)])])])
+
+
+def divided(
+    rows: Sequence[Sequence[str]], grouped: Collection[int], headers: Collection[int] = ()
+) -> tuple[list[int], list[int], list[int]]:
+    """The indices of the titles, of the rows of the header and of the other rows, without empty rows.
+    `headers`: the indices of rows that the file states to be headers."""
     numbers = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
-    titles = []
-    while numbers and _is_title(rows[numbers[0]], is_merged=numbers[0] in grouped):
-        titles.append(one_line(next(filter(str.strip, rows[numbers.pop(0)]))))
-    lines = [rows[index] for index in numbers]
-    header_rows = 1
-    while len(lines) > header_rows + 1 and header_rows < MAX_HEADER_ROWS:
-        above, below = lines[header_rows - 1 : header_rows + 1]
-        number, next_number = numbers[header_rows - 1 : header_rows + 1]
-        if number not in grouped or next_number > number + 1 or not _is_divided(above, below):
+    titles = 0
+    while titles < len(numbers) and _is_title(rows[numbers[titles]], is_merged=numbers[titles] in grouped):
+        titles += 1
+    end = titles + 1
+    while end + 1 < len(numbers) and end - titles < MAX_HEADER_ROWS:
+        above, below = numbers[end - 1], numbers[end]
+        is_divided = above in grouped and below == above + 1 and _is_divided(rows[above], rows[below])
+        if not (below in headers or is_divided) or _has_value(rows[below]):
             break
-        header_rows += 1
-    header = [joined_names(names) for names in zip_longest(*lines[:header_rows], fillvalue="")]
-    lines[:header_rows] = [header] if lines else []
-    return "\n\n".join(filter(None, [*titles, table(lines)]))
+        end += 1
+    return numbers[:titles], numbers[titles:end], numbers[end:]
+
+
+def _has_value(row: Sequence[str]) -> bool:
+    return any(_VALUE.fullmatch(cell) and not _YEAR.fullmatch(cell.strip()) for cell in row)
 
 
 def _is_divided(above: Sequence[str], below: Sequence[str]) -> bool:
-    """Whether the row below names the columns under a cell that spans some, and has no value."""
-    if any(_VALUE.fullmatch(cell) and not _YEAR.fullmatch(cell.strip()) for cell in below):
-        return False
+    """Whether the row below names the columns under a cell that spans some."""
     return any(
         one.strip() and one == other and left != right
         for (one, other), (left, right) in zip(pairwise(above), pairwise(below), strict=False)
@@ -65,6 +75,7 @@ def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:
     return len({row[index] for index in filled}) == 1
 
 
-def joined_names(names: Iterable[str]) -> str:
-    """The names of a column in the rows of its header, each once."""
-    return " ".join(dict.fromkeys(filter(None, map(one_line, names))))
+def names_of_columns(header: Iterable[Sequence[str]]) -> list[str]:
+    """The names of each column in the rows of the header, each once."""
+    columns = zip_longest(*header, fillvalue="")
+    return [" ".join(dict.fromkeys(filter(None, map(one_line, names)))) for names in columns]

@@ -10,16 +10,11 @@ from shared.ingestion.parsers.markdown_table import table
 from shared.ingestion.parsers.number_format import shown_number
 from shared.ingestion.parsers.office_equations import equation
 from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
+from shared.ingestion.parsers.parsed_file import description
 from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
+from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
-
-# Descriptions of pictures by programs: their recognition, names, addresses.
-_BY_PROGRAM = re.compile(
-    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:"
-    r"|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$",
-    re.IGNORECASE,
-)
 
 
 class ScriptedText:
@@ -106,17 +101,6 @@ def _auto_number(number: int, kind: str) -> str:
     return f"({text})" if "ParenBoth" in kind else f"{text})" if "ParenR" in kind else (
         text if kind.endswith("Plain") else f"{text}."
     )  # fmt: skip
-
-
-def roman(number: int) -> str:
-    """In capitals."""
-    signs = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"),
-             (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))  # fmt: skip
-    made, number = "", min(number, 10_000)
-    for size, sign in signs:
-        made += sign * (number // size)
-        number %= size
-    return made
 
 
 def letters(number: int) -> str:
@@ -227,7 +211,6 @@ def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any)
 def alternative_text(drawing: Any) -> str:
     """The author's description of a picture."""
     for element in drawing.iter("{*}docPr", "{*}cNvPr"):
-        text = one_line(element.get("descr", ""))
-        if text and not _BY_PROGRAM.search(text):
+        if text := description(element.get("descr", "")):
             return f"Picture: {text}"
     return ""

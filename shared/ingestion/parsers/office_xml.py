@@ -119,11 +119,6 @@ def prepared(root: Any) -> Any:
     return root
 
 
-def counted(number: int, one: str, many: str, rest: str) -> list[str]:
-    """A note about so many parts; none for none."""
-    return [f"{number} {one if number == 1 else many} {rest}"] if number else []
-
-
 def is_page_number(text: str) -> bool:
     """Whether a header or footer has no more than the number of the page, perhaps of how many."""
     words, numbers = re.findall(r"[^\W\d]+", text.lower()), re.findall(r"\d+", text)

@@ -1,4 +1,4 @@
-"""Reasons for which a web page is no document: no content of its own, or the wish not to be indexed."""
+"""Reasons for which a web page is no document: it has no content of its own."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from typing import Any
 
 from lxml import etree
 
-from shared.config import PRODUCT
 from shared.ingestion.parsers.main_content import prose
 from shared.text.normalize import one_line
 
@@ -55,6 +54,15 @@ _NAMES = {
         r"|(?:datenschutz|cookie)-?einstellungen|wir verwenden cookies.*|(?:we|this \w+) uses? cookies.*"
     ),
 }
+# Names of articles about such a page.
+_SUBJECT = re.compile(
+    r"\b(?:how|why|what|when|while|whenever|after|before|during|if|despite|causes?|errors|fix\w*|solv\w*|resolv\w*"
+    r"|handl\w*|troubleshoot\w*|custom|wie|warum|wieso|wenn|beim?|nach|vor|während|trotz|behebe\w*|beheben|lösen"
+    r"|comment|pourquoi|quand|lors|apr[èe]s|pendant|malgr[ée]|corriger|c[óo]mo|cuando|despu[ée]s|durante|al|quando"
+    r"|depois|come|perch[ée]|dopo|hoe|waarom|wanneer|tijdens|jak|dlaczego|gdy|podczas|hur|varför|när|efter"
+    r"|hvordan|hvorfor|etter|как|почему|когда|при|после)\b",
+    re.IGNORECASE,
+)
 _FAULTS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _NAMES.items()}
 _ACCEPT = re.compile(
     "accept|agree|allow|zustimm|akzept|einverstanden|acepta|accett|aceitar|akkoord|godk[äa]nn|同意|принять",
@@ -62,16 +70,12 @@ _ACCEPT = re.compile(
 )
 # The ids of elements that the usual libraries fill.
 _FILLED = {"root", "app", "__next", "__nuxt", "___gatsby", "q-app", "svelte", "application", "main-app"}
+# Not the search of the site.
+_FIELDS = etree.XPath(
+    "//*[self::form or self::button or self::input][not(ancestor-or-self::*[self::header or self::nav"
+    " or self::footer or @role='search' or @type='search'])]"
+)
 _SEPARATOR = re.compile(r"\s+[|–—·•:»/-]\s+|\s*\|\s*|: ")
-
-
-def asks_not_to_be_indexed(root: Any) -> bool:
-    """By a `meta` element for all robots, or for this one."""
-    return any(
-        {"noindex", "none"} & {rule.strip().lower() for rule in (meta.get("content") or "").split(",")}
-        for meta in root.iter("meta")
-        if (meta.get("name") or "").strip().lower() in ("robots", PRODUCT.lower())
-    )
 
 
 def fault_of(root: Any, content: Any) -> str | None:
@@ -86,14 +90,14 @@ def fault_of(root: Any, content: Any) -> str | None:
         return "consent"
     if length > HARDLY:
         return None
-    if says("not_found"):
+    if says("not_found") and not any(map(_SUBJECT.search, names)):
         return "not_found"
     if says("unavailable"):
         return "unavailable"
     if length <= SHELL and _needs_scripts(root):
         return "needs_javascript"
     has_password = any(field.get("type") == "password" for field in content.iter("input"))
-    if has_password or (says("login") and next(root.iter("form", "button", "input"), None) is not None):
+    if has_password or (says("login") and _FIELDS(root)):
         return "login"
     return "redirect" if length <= SHELL and any(map(_is_redirect, root.iter("meta"))) else None
 

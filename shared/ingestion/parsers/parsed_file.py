@@ -32,6 +32,12 @@ _NO_TITLE = re.compile(
     r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
     re.IGNORECASE,
 )
+# Descriptions of pictures by programs: their recognition, file names, addresses.
+_BY_PROGRAM = re.compile(
+    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:"
+    r"|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$",
+    re.IGNORECASE,
+)
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 
@@ -83,6 +89,17 @@ def own_title(text: str) -> str | None:
     """The title in a file; None for a program's default title."""
     title = _PROGRAM.sub("", one_line(text))
     return None if _NO_TITLE.fullmatch(title) else title
+
+
+def description(text: str) -> str:
+    """The description of a picture; empty if a program wrote it."""
+    text = one_line(text)
+    return "" if _BY_PROGRAM.search(text) else text
+
+
+def counted(number: int, one: str, many: str, rest: str) -> list[str]:
+    """A note about so many parts; none for none."""
+    return [f"{number} {one if number == 1 else many} {rest}"] if number else []
 
 
 def password_error() -> UnreadableDocument:

@@ -1,7 +1,7 @@
 """Parser of PDF: the text of its pages, its form and comments, and notes on unread parts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,7 +11,7 @@ from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.ocr import is_installed, text_of_page
-from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, own_title, password_error
 from shared.ingestion.parsers.pdf_annotations import (
     Annotations,
     annotations_of,
@@ -20,7 +20,7 @@ from shared.ingestion.parsers.pdf_annotations import (
 )
 from shared.ingestion.parsers.pdf_lines import lines_of
 from shared.ingestion.parsers.pdf_paragraphs import heading_levels, paragraphs_of
-from shared.ingestion.parsers.pdf_pictures import Pictures, pictures_of
+from shared.ingestion.parsers.pdf_pictures import Picture, Pictures, pictures_of
 from shared.ingestion.parsers.pdf_running_lines import without_running_lines
 from shared.ingestion.parsers.pdf_tables import Line
 
@@ -32,8 +32,8 @@ XFA = (
     "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
 )
 # A page whose words have no Unicode map to this share is not read, and neither is a scanned page with fewer
-# characters: the number of the page, or the name of the scanner.
-UNREADABLE, SCAN_CHARACTERS = 0.5, 30
+# characters, or whose text covers less of it: the line of a fax, a stamp, the number of the page.
+UNREADABLE, SCAN_CHARACTERS, SCAN_TEXT = 0.5, 30, 0.02
 # From as many pages on a picture at the same place is their background.
 RECURRING = 3
 
@@ -46,18 +46,21 @@ class _Page:
     pictures: Pictures
     annotations: Annotations
 
-    def is_unread(self) -> bool:
-        if self.pictures.is_scan:
-            return sum(len(line.text) for line in self.lines) < SCAN_CHARACTERS
+    def is_unread(self, backgrounds: Collection[Picture | None]) -> bool:
+        if self.pictures.scan and self.pictures.scan not in backgrounds:
+            cells = (abs(cell.right - cell.left) * line.height for line in self.lines for cell in line.cells)
+            return sum(len(line.text) for line in self.lines) < SCAN_CHARACTERS or not (
+                self.pictures.has_text_layer or sum(cells) >= SCAN_TEXT * self.pictures.area
+            )
         return self.unreadable > UNREADABLE or not (self.lines or self.pictures.is_blank)
 
 
 def pdf(data: bytes) -> ParsedFile:
     """PDF: text in reading order, columns one after another; tables, also of turned pages; fields of forms as
-    `label: value`; comments; exponents and indices; with tesseract pages without text
+    `label: value`; comments; exponents and indices; with tesseract pages without text and scans
 
-    Noted: pages without text; letters without a Unicode map; tables that could not be divided; pictures of
-    at least 3 % of a page, also charts; attached files
+    Noted: pages without text; scans with little text (the line of a fax, a stamp); letters without a Unicode
+    map; tables that could not be divided; pictures of at least 3 % of a page, also charts; attached files
     Not read: drawings of lines and shapes; page numbers; running headers and footers after the first page"""
     try:
         document = pypdfium2.PdfDocument(data)
@@ -68,7 +71,9 @@ def pdf(data: bytes) -> ParsedFile:
     if form != raw.FORMTYPE_NONE:
         document.init_forms()
     pages = [_page(document, number) for number in range(1, len(document) + 1)]
-    unread = [page for page in pages if page.is_unread()]
+    scans = Counter(page.pictures.scan for page in pages)
+    backgrounds = {scan for scan, count in scans.items() if count >= RECURRING}
+    unread = [page for page in pages if page.is_unread(backgrounds)]
     blank = sum(page.pictures.is_blank and not page.lines for page in pages)
     if is_installed():
         for page in [page for page in pages if page in unread or not page.lines]:
@@ -105,9 +110,11 @@ def _page(document: Any, number: int) -> _Page:
 
 def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[int]) -> Iterator[str]:
     without_map = [page.number for page in unread if page.unreadable > UNREADABLE]
-    without_text = [page.number for page in unread if page.unreadable <= UNREADABLE]
-    if without_text:
-        yield f"{_named(without_text)} {'have' if len(without_text) > 1 else 'has'} no text; OCR is off."
+    with_map = [page for page in unread if page.unreadable <= UNREADABLE]
+    for text in ("no text", "little text beside a picture"):
+        numbers = [page.number for page in with_map if bool(page.lines) == (text != "no text")]
+        if numbers:
+            yield f"{_named(numbers)} {'have' if len(numbers) > 1 else 'has'} {text}; OCR is off."
     if without_map:
         were = "were" if len(without_map) > 1 else "was"
         yield f"{_named(without_map)} {were} not read: no Unicode map; OCR is off."
@@ -118,8 +125,8 @@ def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[
         table = "The table on" if len(undivided) == 1 else "The tables on"
         yield f"{table} {_named(undivided).lower()} could not be split into columns."
     counts = Counter(picture for page in pages if page not in unread for picture in page.pictures.content)
-    if count := sum(1 if pages_with < RECURRING else 0 for pages_with in counts.values()):
-        yield f"{count} pictures were not read." if count > 1 else "1 picture was not read."
+    count = sum(pages_with < RECURRING for pages_with in counts.values())
+    yield from counted(count, "picture was", "pictures were", "not read.")
 
 
 def _note_on_files(document: Any, pages: Sequence[_Page]) -> list[str]:

@@ -12,8 +12,8 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
 from shared.ingestion.parsers.office_drawings import alternative_text, chart, diagram, drawn_paragraphs
-from shared.ingestion.parsers.office_xml import Package, attribute, child, counted, local, prepared
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive
+from shared.ingestion.parsers.office_xml import Package, attribute, child, local, prepared
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive
 from shared.ingestion.parsers.symbol_fonts import unread_symbols
 from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line

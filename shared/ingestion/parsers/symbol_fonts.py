@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from shared.ingestion.parsers.office_xml import attribute, counted
+from shared.ingestion.parsers.office_xml import attribute
+from shared.ingestion.parsers.parsed_file import counted
 
 UNKNOWN = "\ufffd"
 _PRIVATE = re.compile("[\ue000-\uf8ff]")

@@ -3,6 +3,7 @@
 import codecs
 import json
 import zlib
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -12,7 +13,7 @@ from shared.config import PRODUCT
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import decoded, html, tree
 from shared.ingestion.parsers.main_content import main_content
-from shared.ingestion.parsers.page_faults import asks_not_to_be_indexed, fault_of
+from shared.ingestion.parsers.page_faults import fault_of
 from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
 
 # The limits of the sitemap protocol.
@@ -23,14 +24,14 @@ GZIP = b"\x1f\x8b"
 
 def page(data: bytes) -> ParsedFile:
     """`text`: the main content as Markdown; `title`; `canonical`: the address that the page calls its own, as
-    it states it; `noindex`: whether it asks not to be indexed; `fault`: the reason for which it has no
-    content of its own, or null (page_faults.py)."""
+    it states it; `robots`: its rules for robots, as in headers X-Robots-Tag; `fault`: the reason for which it
+    has no content of its own, or null (page_faults.py)."""
     data = codecs.BOM_UTF8 + decoded(data).replace("\0", "").encode(errors="replace")
     whole = html(data)
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     root = etree.HTML(data, parser)
     if root is None:
-        return _json(text="", title=None, canonical=None, noindex=False, fault="no_text")
+        return _json(text="", title=None, canonical=None, robots=[], fault="no_text")
     content = main_content(deepcopy(root))
     text = html(
         codecs.BOM_UTF8 + etree.tostring(content, encoding="utf-8", method="html", with_tail=False)
@@ -42,9 +43,16 @@ def page(data: bytes) -> ParsedFile:
         text=text,
         title=whole.title,
         canonical=str(links[0]).strip() if links else None,
-        noindex=asks_not_to_be_indexed(root),
+        robots=list(_rules(root)),
         fault=fault_of(root, content) or (None if text.strip() else "no_text"),
     )
+
+
+def _rules(root: Any) -> Iterator[str]:
+    for meta in root.iter("meta"):
+        name, rules = (meta.get("name") or "").strip().lower(), meta.get("content") or ""
+        if name in ("robots", PRODUCT.lower()):
+            yield rules if name == "robots" else f"{name}: {rules}"
 
 
 def sitemap(data: bytes) -> ParsedFile:

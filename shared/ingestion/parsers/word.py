@@ -12,20 +12,18 @@ from shared.ingestion.parsers.office_drawings import (
     alternative_text,
     drawn_paragraphs,
     graphic,
-    roman,
 )
 from shared.ingestion.parsers.office_equations import equation
 from shared.ingestion.parsers.office_xml import (
     Package,
     attribute,
     child,
-    counted,
     is_on,
     is_page_number,
     local,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, parser_of, read_member
+from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, parser_of, read_member
 from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
 from shared.ingestion.parsers.word_elements import (
     cells,
@@ -41,6 +39,7 @@ from shared.ingestion.parsers.word_elements import (
 from shared.ingestion.parsers.word_numbering import Numbering
 from shared.ingestion.parsers.word_styles import Style, font_and_hiding, styles_of
 from shared.text.normalize import one_line
+from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
 
 MAIN_PART = "word/document.xml"

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.ingestion.parsers.office_drawings import letters, roman
+from shared.ingestion.parsers.office_drawings import letters
 from shared.ingestion.parsers.office_xml import attribute, child, is_on, value
+from shared.text.roman_numerals import roman
 
 LEVELS = 9
 _CHINESE = "〇一二三四五六七八九"

@@ -96,7 +96,7 @@ class Website:
                 page.data, None, page.filename, page.content_type, {"url": item.id}, version=page.version
             )
         read = read_page(page)
-        if read.noindex and not self._include_noindex:
+        if not self._include_noindex and forbids_index(read.robots, PRODUCT):
             raise ItemLeftOut("noindex")
         if fault := read.fault or self._fault_of(item, page, read):
             raise ItemLeftOut(fault, keeps=True)

@@ -166,7 +166,7 @@ def test_only_the_visible_text_of_a_page_is_parsed():
         "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```",
         "html",
         "Kilns & more",
-        notes=("1 picture was not read.",),
+        notes=("1 picture was not read.", "1 embedded page was not read."),
     )
 
 
@@ -355,7 +355,7 @@ def test_a_page_that_would_be_parsed_incompletely_is_refused(subtests: pytest.Su
             with subtests.test(begin=begin, depth=depth):
                 with pytest.raises(UnreadableDocument, match="levels of nested elements") as refused:
                     # A deeper page may end the process.
-                    convert(page.encode(), "a.html", None) if depth > 2_000 else html_xml.markdown(page)
+                    convert(page.encode(), "a.html", None) if depth > 2_000 else html_xml.markdown(page)[0]
                 assert refused.value.code == "nested_too_deeply"
 
 
@@ -363,7 +363,7 @@ def test_unclosed_elements_do_not_count_as_depth(subtests: pytest.Subtests):
     for within in ("", "<ul>", "<table>", "<?xml version='1.0' encoding='utf-8'?><html>"):
         for many in ("<p>x", "<li>x", "<tr><td>x", "<dt>x<dd>y", "<br>x", "<img src=a>x"):
             with subtests.test(within=within, many=many):
-                assert "the end" in html_xml.markdown(f"{within}{many * 3000}<p>the end")
+                assert "the end" in html_xml.markdown(f"{within}{many * 3000}<p>the end")[0]
 
 
 def test_pages_of_common_depth_are_parsed_completely():

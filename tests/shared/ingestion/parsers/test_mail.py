@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_to_markdown import convert
-from shared.ingestion.parsers.mail import eml
+from shared.ingestion.parsers.mail import eml, mbox
 
 
 def message(subject: str = "Kiln 7 is hot – späte Schicht") -> EmailMessage:
@@ -243,6 +243,17 @@ def test_a_part_that_is_not_read_is_noted(subtests: pytest.Subtests):
     )
     assert eml(sealed).notes == ["The message is encrypted, and was not read."]
     assert "xyz" not in eml(sealed).parts[0][1]
+
+
+def test_pictures_of_html_are_noted_once(subtests: pytest.Subtests):
+    html = PAYMENT + b"<img src=https://a/plan.png><img src=https://a/b width=1 height=1><img src=cid:logo>"
+    note = ["1 picture was not read."]
+    plain = ("text/plain", eml(raw(("text/html", PAYMENT))).parts[0][1].encode())
+    for name, parts in {"html": [("text/html", html)], "plain": [plain, ("text/html", html)]}.items():
+        with subtests.test(name):
+            assert eml(raw(*parts)).notes == note
+    message = b"From - Mon May 3 2027\n" + raw(("text/html", html)) + b"\n\n"
+    assert mbox(message * 12).notes == ["12 pictures were not read."]
 
 
 def nested() -> bytes:

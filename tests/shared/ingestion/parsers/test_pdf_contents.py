@@ -227,8 +227,40 @@ def both(*draws: Draw) -> Draw:
     return draw
 
 
+def hidden(canvas: Canvas) -> None:
+    written = canvas.beginText(50, 700)
+    written.setTextRenderMode(3)
+    written.textLine("The crane lifts eleven tonnes, and it is checked each May.")
+    canvas.drawText(written)
+
+
+def mirrored(canvas: Canvas) -> None:
+    canvas.translate(A4[0], A4[1])
+    canvas.scale(-1, -1)
+    written = canvas.beginText(50, 700)
+    written.setFont("Helvetica", -10)
+    written.textLines(LEFT * 10)
+    canvas.drawText(written)
+
+
+def group(canvas: Canvas) -> None:
+    canvas.beginForm("group", 0, 0, A4[0], A4[1])
+    picture(60, 40, x=0, y=0)(canvas)
+    canvas.endForm()
+    canvas.scale(0.9, 0.9)
+    canvas.doForm("group")
+
+
 TYPED = text("The crane lifts eleven tonnes.", "It is checked each May.")
 SCAN = picture(A4[0], A4[1], x=0, y=0)
+PAGE = text(*LEFT * 10)
+FAX = both(
+    text("2027-05-03 10:33  FROM: HARBOUR OFFICE  +49 40 5550123  TO: +49 40 5550199  P. 01/02", y=825),
+    text("RECEIVED 3 May 2027", "Legal department", x=400, y=60),
+)
+STRIPS = both(*(picture(A4[0], 16, x=0, y=16 * number) for number in range(53)))
+FIGURE = both(*(picture(200, 10, y=100 + 10 * number) for number in range(20)))
+LETTERS = both(*(picture(6, 8, x=50 + 9 * (n % 50), y=700 - 14 * (n // 50)) for n in range(1000)))
 BLANK: Draw = lambda canvas: None  # noqa: E731
 
 
@@ -240,19 +272,37 @@ BLANK: Draw = lambda canvas: None  # noqa: E731
         ([TYPED, SCAN, TYPED], ["Page 2 has no text; OCR is off."]),
         (
             [TYPED, TYPED, TYPED, SCAN, both(SCAN, text("Scan 12"))],
-            ["Pages 4 and 5 have no text; OCR is off."],
+            ["Page 4 has no text; OCR is off.", "Page 5 has little text beside a picture; OCR is off."],
         ),
         ([TYPED, picture(300, 300)], ["Page 2 has no text; OCR is off."]),
         ([both(TYPED, picture(200, 200))], ["1 picture was not read."]),
         ([both(TYPED, picture(200, 200)), both(TYPED, picture(201, 150))], ["2 pictures were not read."]),
         ([both(TYPED, picture(100, 40))], []),
         ([both(TYPED, picture(200, 150))] * 3, []),
-        ([both(SCAN, TYPED)], []),
+        ([both(SCAN, PAGE)], []),
+        # The line of a fax, a stamp and the number of the page are not the text of a scan.
+        ([PAGE, PAGE, both(SCAN, FAX)], ["Page 3 has little text beside a picture; OCR is off."]),
+        ([PAGE, PAGE, both(STRIPS, FAX)], ["Page 3 has little text beside a picture; OCR is off."]),
+        ([PAGE, PAGE, STRIPS], ["Page 3 has no text; OCR is off."]),
+        ([PAGE, PAGE, LETTERS], ["Page 3 has no text; OCR is off."]),
+        ([both(SCAN, mirrored)], []),
+        # OCR of another program.
+        ([both(TYPED, SCAN)], []),
+        ([both(SCAN, hidden)], []),
+        # A background is no scan, and neither is a picture in a group as large as the page.
+        ([both(SCAN, TYPED)] * 3, []),
+        ([both(TYPED, group)], []),
+        ([both(PAGE, FIGURE)], ["1 picture was not read."]),
     ],
-    ids=range(10),
+    ids=range(20),
 )
 def test_a_note_says_which_pages_and_pictures_are_not_read(draws: list[Draw], notes: list[str]):
     assert parsed(*draws).notes == notes
+
+
+def test_a_scan_with_a_line_of_a_fax_on_each_page_fails():
+    with pytest.raises(UnreadableDocument, match="only pictures"):
+        parsed(both(SCAN, FAX))
 
 
 def test_a_file_with_most_pages_unread_fails_with_the_reason():

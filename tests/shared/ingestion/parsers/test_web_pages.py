@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from shared.config import PRODUCT
 from shared.ingestion.parsers.web_pages import page
+from shared.ingestion.web_page import forbids_index
 from tests import website_server
 from tests.website_server import FOOTER, MENU, SENTENCES
 
@@ -23,6 +25,12 @@ def main(html: str) -> str:
     body = f"{MENU}<main><h1>Kiln</h1>{html}{SENTENCES}</main>{FOOTER}"
     return f"<html><head><title>Kiln</title></head><body>{body}</body></html>"
 
+
+# Names in which those of advertisements, of lists of links and of questions for consent occur.
+NAMES = (
+    "consent-information", "cookie-recipes", "gdpr", "social-work", "related-party", "share-capital",
+    "tags-of-kilns", "newsletter-rules", "ad-hoc", "author-guidelines", "metadata", "banner-sizes", "barley",
+)  # fmt: skip
 
 CONTENT = {
     "a number in several elements": (main("<p>It is <b>12</b>.<b>50</b> euro.</p>"), ["It is 12.50 euro."]),
@@ -97,6 +105,26 @@ CONTENT = {
         ),
         ["It is $E=m$."],
     ),
+    "headers and footers of cards": (
+        f"{MENU}<div>"
+        + "".join(
+            f"<div class=card><header><h3>Kiln {n}</h3></header><p>Kiln {n} is for {SENTENCE}</p>"
+            f"<footer>Part {n}77</footer></div>"
+            for n in range(9)
+        )
+        + f"</div>{FOOTER}",
+        ["### Kiln 0\n\nKiln 0 is for", "Part 077", "### Kiln 8", "Part 877"],
+    ),
+    "names of sections": (
+        main(
+            "".join(
+                f"<section class='{name}'><h2>{name}</h2><p>Rule {number} holds.</p></section>"
+                for number, name in enumerate(NAMES)
+            )
+        ),
+        [f"## {name}\n\nRule {number} holds." for number, name in enumerate(NAMES)],
+    ),
+    "a banner in the text": (main("<div role=banner><p>Never above 300.</p></div>"), ["Never above 300."]),
     "a list of links": (
         "<main><h1>Guides</h1><ul><li><a href='/1'>Guide one</a></li><li><a href='/2'>Guide two</a></li></ul>"
         "</main>",
@@ -148,6 +176,12 @@ FAULTS = {
     small("Room 404", "It has a projector."): None,
     small("Error: license key not found", "Copy the key."): None,
     small("404 Not Found - HTTP", SENTENCE * 9): None,
+    small("Error: page not found when saving", "Save it as a copy."): None,
+    small("How to fix page not found errors", "Clear the cache."): None,
+    small("Why your site cannot be found on Google", "Add a sitemap."): None,
+    small("Fehler: Seite nicht gefunden beim Drucken", "Neu starten."): None,
+    small("Erreur : page introuvable après une mise à jour", "Videz le cache."): None,
+    "<title>Sign in</title><header><form><input type=search></form></header><p>Touch the key.</p>": None,
     small("Sign in", "To sign in, touch the key."): None,
     small("JavaScript", "JavaScript is a language of pages. " * 9, "<script></script>"): None,
     small("Privacy settings", "Open the settings and choose. " * 9): None,
@@ -170,4 +204,4 @@ def test_a_page_without_content_has_a_fault(html: str):
     ],
 )
 def test_a_page_may_ask_not_to_be_indexed(meta: str, is_asked: bool):
-    assert read(small("Kiln", SENTENCE, meta))["noindex"] is is_asked
+    assert forbids_index(read(small("Kiln", SENTENCE, meta))["robots"], PRODUCT) is is_asked

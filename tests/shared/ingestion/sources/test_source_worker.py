@@ -144,6 +144,27 @@ def test_documents_follow_a_website(web_ada: Admin, worker: Worker, people: Peop
         assert web_ada.titles() == ["b.txt"]
 
 
+def test_pages_that_ask_not_to_be_indexed_go_when_the_source_leaves_them_out(web_ada: Admin):
+    with Website() as site:
+        site.put("/a", article("Page a", "The kiln a is hot.", "<meta name=robots content=noindex>"))
+        site.put("/b", article("Page b", "The kiln b is hot."), X_Robots_Tag="noindex")
+        site.put("/c", article("Page c", "The kiln c is hot."))
+        site.list_pages("/a", "/b", "/c", a="2026-01-01")
+        source = web_ada.make(site.url)
+
+        def include(value: bool) -> None:
+            changes = {"include_noindex": value}
+            assert web_ada.actor.request("PATCH", f"/v1/sources/{source}", changes).status_code == 200
+
+        include(True)
+        assert counts(web_ada.run(source)) == (3, 3, 0, 0)
+        include(False)
+        # The pages themselves did not change.
+        row = web_ada.run(source)
+        assert (counts(row), row["last_run"]["left_out"]) == ((3, 0, 2, 0), {"noindex": 2})
+        assert web_ada.titles() == ["Page c"]
+
+
 def test_documents_follow_the_items(ada: Admin, shelf: Shelf):
     source = ada.make()
     assert counts(ada.run(source)) == (3, 3, 0, 0)
