@@ -141,14 +141,6 @@ def test_a_dump_shows_each_change(stack: Stack, cloned: Callable[[str], str]):
         assert dumps[-1] != dumps[-2], change
 
 
-def test_db_push_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
-    database = new_database("pushed")
-    first = cli(stack, "db", "push", database=database)
-    assert (first["migrations"], first["seeds"]) == (MIGRATIONS, [])
-    second = cli(stack, "db", "push", database=database)
-    assert (second["upToDate"], second["migrations"]) == (True, [])
-
-
 def test_migration_up_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
     database = new_database("raised")
     first = cli(stack, "migration", "up", database=database)
@@ -161,7 +153,10 @@ def test_a_push_into_a_project_with_tables_keeps_them(stack: Stack, new_database
     rows(stack, database, "create table public.documents (id int primary key, body text)")
     rows(stack, database, "insert into public.documents values (1, 'theirs')")
     rows(stack, database, "create table public.chunks (id int)")
-    cli(stack, "db", "push", database=database)
+    first = cli(stack, "db", "push", database=database)
+    assert (first["migrations"], first["seeds"]) == (MIGRATIONS, [])
+    second = cli(stack, "db", "push", database=database)
+    assert (second["upToDate"], second["migrations"]) == (True, [])
     assert rows(stack, database, "select * from public.documents") == [(1, "theirs")]
     assert rows(stack, database, "select count(*) from rag.documents") == [(0,)]
 

@@ -134,10 +134,6 @@ def test_health_reports_the_secret_and_a_deployer_may_open_the_functions(people:
     assert direct.rpc("rag_health").json()[0]["functions_secret"] == "ok"
 
 
-def test_direct_database_sessions_are_not_checked(people: People, world: World):
-    assert world.as_user(people.ann, "select public.rag_list_names()") == [([],)]
-
-
 def answer_of(response: httpx.Response) -> tuple[int, str | None]:
     """Status and machine code."""
     return response.status_code, response.json()["details"] if response.is_error else None
