@@ -179,8 +179,7 @@ def test_a_key_of_another_family_is_refused(both: Project):
 
 def test_another_alg_over_a_valid_signature_is_refused(subtests: pytest.Subtests, both: Project):
     algorithms: tuple[Any, ...] = (
-        "none", "None", "", "HS256", "ES384", "ES512", "RS384", "RS512", "PS256", "EdDSA", "es256",
-        None, 1, True, ["ES256", "RS256"], {"ES256": 1},
+        "none", "", "HS256", "ES384", "RS512", "PS256", "EdDSA", "es256", None, 1, ["ES256", "RS256"],
     )  # fmt: skip
     for key in PAIRS.values():
         for algorithm in algorithms:
@@ -205,11 +204,9 @@ def test_without_published_keys_es256_and_rs256_are_refused():
 # -- a header that points elsewhere ------------------------------------------------------------------------
 
 ELSEWHERE: list[Any] = [
-    "../../../../dev/null", "/dev/null", "/etc/passwd", "..", "a/../b", "\\\\host\\share", "file:///dev/null",
-    "http://127.0.0.1/keys", "https://evil.example/jwks.json", "//evil.example", "evil.example/keys",
-    "an-ec-key/../an-ec-key", "an-ec-key\x00", "an-ec-key\n", " an-ec-key", "an-ec-key ", "an-ec-key'--",
-    "' or '1'='1", '"', "`id`", "$(id)", "%2e%2e", "*", "", " ", "é", "x" * 129,
-    None, 0, 1, 1.5, True, False, [], ["an-ec-key"], {}, {"kid": "an-ec-key"},
+    "../../../../dev/null", "/dev/null", "..", "\\\\host\\share", "http://127.0.0.1/keys",
+    "https://evil.example/jwks.json", "an-ec-key/../an-ec-key", "an-ec-key\x00", " an-ec-key", "an-ec-key'--",
+    "$(id)", "%2e%2e", " ", "é", "x" * 129, 0, 1.5,
 ]  # fmt: skip
 
 
@@ -288,15 +285,6 @@ pairs = st.sampled_from(list(PAIRS.values()))
 
 
 @with_the_project
-@given(pairs, st.binary(max_size=40), st.binary(max_size=300))
-def test_random_payloads_and_signatures_are_unauthorized(
-    both: Project, key: dict[str, Any], payload: bytes, signature: bytes
-):
-    both.refuses(f"{part(header_of(key))}.{part(payload)}.{part(signature)}")
-    both.refuses(f"{part(header_of(key))}.{part(claims())}.{part(signature)}")
-
-
-@with_the_project
 @given(
     pairs, st.dictionaries(st.sampled_from(["alg", "typ", "kid", "crit", "jku", "jwk", "x5c", "zip"]), JSON)
 )
@@ -312,15 +300,6 @@ def test_additional_header_members_change_nothing(
     both: Project, key: dict[str, Any], name: str, value: object
 ):
     assert both.user(under(key, header_of(key, **{name: value}))) == USER
-
-
-@with_the_project
-@given(pairs, st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)
-def test_claims_of_wrong_types_are_unauthorized(both: Project, key: dict[str, Any], name: str, value: object):
-    try:
-        assert both.user(under(key, header_of(key), {**claims(), name: value})) == USER
-    except Unauthorized as refused:
-        assert refused.status == 401  # noqa: PT017  # either end is right
 
 
 @cache

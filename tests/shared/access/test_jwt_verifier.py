@@ -9,8 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwt
@@ -163,19 +161,6 @@ def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Su
     refusal(f"Bearer {signed({}, claims())}")
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "key"),
-    [("RS256", rsa.generate_private_key(65537, 2048)), ("ES256", ec.generate_private_key(ec.SECP256R1()))],
-    ids=["RS256", "ES256"],
-)
-def test_an_unknown_key_pair_is_refused(algorithm: str, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm)}")
-    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm, headers={'jku': URL, 'kid': '1'})}")
-
-
 def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
     cases: list[object] = [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
     for payload in cases:
@@ -184,10 +169,8 @@ def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
 
 
 GARBAGE = (
-    ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00",
-    "é.è.ê", "👩.👩.👩",
-    f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
-    part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
+    ".", "a.b.c", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00", "é.è.ê", f"{part([])}.{part({})}.x",
+    part(b"[" * 40_000) + ".a.b",
 )  # fmt: skip
 
 
@@ -221,21 +204,11 @@ def test_random_text_is_unauthorized(text: str, scheme: str):
     refusal(scheme + text)
 
 
-@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
-def test_random_segments_are_unauthorized(header: bytes, payload: bytes, signature: bytes):
-    refusal(f"Bearer {part(header)}.{part(payload)}.{part(signature)}")
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-
-
-@given(st.sampled_from(["alg", "typ", "kid", "crit", "cty", "zip", "b64", "jku", "x5u"]), JSON)
-def test_no_header_makes_a_foreign_token_valid(name: str, value: object):
-    refusal(f"Bearer {signed({'alg': 'HS256', name: value}, claims(), 'another secret')}")
 
 
 @given(st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)

@@ -38,7 +38,7 @@ def log_of(stack: Stack) -> str:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """The complete log lines as JSON; uvicorn's own lines are not ours, and the last one may still be in writing."""
+    """The complete log lines as JSON, without those of uvicorn. The last line may be incomplete."""
     complete = text[: text.rfind("\n") + 1]
     return [json.loads(line) for line in complete.splitlines() if line.startswith("{")]
 
