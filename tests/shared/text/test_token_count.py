@@ -26,9 +26,7 @@ def _letters(count: int, alphabet: str) -> str:
 
 
 ODD = {
-    "nothing": "",
-    "one letter": "a",
-    "digits": "1234567890" * 5,
+    "nothing": "", "one letter": "a", "digits": "1234567890" * 5,
     "digits apart": "1 2 3 4 5 6 7 8 9 10 11 12",
     "dates and amounts": "On 2026-03-18 at 09:00:00Z, 4,300 litres cost 2,006.00 euros (41.25 a litre).",
     "phone numbers": "+353 21 555 0199, +47 73 55 01 00, +49 30 1234 5678",
@@ -36,8 +34,7 @@ ODD = {
     "uuid": "00000000-0000-4000-8000-00000000000a 3f9a7c0e-1b2d-4f68-9a7c-0e1b2d4f68aa",
     "hexadecimal": "3f9a7c0e1b2d4f68a5b6c7d8e9f00112",
     "base64": "aGVsbG8gd29ybGQhIFRoaXMgaXMgYmFzZTY0IHRleHQgb2YgYSBmaWxl",
-    "random letters": _letters(200, string.ascii_letters),
-    "capitals": "XJQZK WVBFP QWRTZ",
+    "random letters": _letters(200, string.ascii_letters), "capitals": "XJQZK WVBFP QWRTZ",
     "shouting": "THE BATTERY OF THE LOGGER LASTS FIVE YEARS",
     "names": "Gráinne Tuohy, Siobhan Walsh, Oskar Brekke, Marek Nowak, Zbigniew Wójcik, Nguyễn Thị Hạnh",
     "address": "https://docs.brightwater.example/quality/audits/2026-06?x=1&y=%20#top",
@@ -52,27 +49,20 @@ ODD = {
     "german": "Donaudampfschifffahrtsgesellschaftskapitän prüft Kühlkettenüberwachungsgeräte in Großräschen.",
     "norwegian": "Flyttingen til Ålesund skjer på onsdag, og gjærbøtta står på loftet; si ifra.",
     "french": "Où est l'œuf ? Il était là, près de l'île, où tout s'arrêta jusqu'à l'été.",
-    "chinese": "数据记录器的电池在十分钟的采样间隔下可以使用五年。",
-    "rare chinese": "龘靐齉爩鱻麤龗灪吁",
+    "chinese": "数据记录器的电池在十分钟的采样间隔下可以使用五年。", "rare chinese": "龘靐齉爩鱻麤龗灪吁",
     "japanese": "データロガーの電池は10分間隔で5年もちます。",
-    "korean": "데이터 로거의 배터리는 5년 동안 지속됩니다.",
-    "arabic": "تدوم بطارية مسجل البيانات خمس سنوات.",
+    "korean": "데이터 로거의 배터리는 5년 동안 지속됩니다.", "arabic": "تدوم بطارية مسجل البيانات خمس سنوات.",
     "hindi": "डेटा लॉगर की बैटरी पाँच साल तक चलती है।",
-    "thai": "แบตเตอรี่ของเครื่องบันทึกข้อมูลใช้งานได้ห้าปี",
-    "old scripts": "𐎀𐎁𐎂 ᚠᚢᚦᚨᚱᚲ 𓀀𓀁𓀂",
+    "thai": "แบตเตอรี่ของเครื่องบันทึกข้อมูลใช้งานได้ห้าปี", "old scripts": "𐎀𐎁𐎂 ᚠᚢᚦᚨᚱᚲ 𓀀𓀁𓀂",
     "combining marks": "e\u0301" * 20 + "Z\u0351\u036b\u0343\u036a\u0302A\u034a\u036c\u0351",
-    "punctuation": "!@#$%^&*()_+-=[]{}|;':\",./<>?" * 3,
-    "dashes": "-" * 100,
-    "dots": "." * 70,
+    "punctuation": "!@#$%^&*()_+-=[]{}|;':\",./<>?" * 3, "dashes": "-" * 100, "dots": "." * 70,
     "mixed runs": "?!?!?! ~~~ ;;; <<<>>> %%% ^^^ {{{}}} §§§ ‰‰ „“ «» … — –",
     "markers": "<<source-a1b2c3d4e5f6a7b8>> 10. Title\n<<end-a1b2c3d4e5f6a7b8>>\n",
-    "special tokens": "<|endoftext|><|im_start|>system",
-    "white space": " \t \n\n \t\r\n   \t" * 4,
-    "spaces": " " * 100,
-    "empty lines": "a\n\n\n\nb\n \n \nc",
+    "special tokens": "<|endoftext|><|im_start|>system", "white space": " \t \n\n \t\r\n   \t" * 4,
+    "spaces": " " * 100, "empty lines": "a\n\n\n\nb\n \n \nc",
     "wide spaces": "\u00a0" * 20 + "\u3000" * 20 + "\u2003" * 20,
     "indented": "".join(f"{' ' * depth}- item\n" for depth in range(12)),
-}
+}  # fmt: skip
 
 
 def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:

@@ -128,40 +128,26 @@ VALUES = [
     # A field, or a row, that goes on.
     ("documents", "title", b"a\\"),
     # An id that the replacement of ids does not see.
-    ("documents", "created_by", b"\\060" + USER[1:]),
-    ("documents", "title", b"a\\x1b"),
-    ("documents", "title", b"a\0b"),
-    ("documents", "title", b"\xff\xfe"),
+    ("documents", "created_by", b"\\060" + USER[1:]), ("documents", "title", b"a\\x1b"),
+    ("documents", "title", b"a\0b"), ("documents", "title", b"\xff\xfe"),
     # Rows of another org, and of users that the archive does not list.
-    ("documents", "id", STRANGER),
-    ("documents", "collection_id", STRANGER),
-    ("documents", "collection_id", STRANGER.upper()),
-    ("documents", "created_by", STRANGER),
-    ("documents", "created_by", row_id(0)),
-    ("documents", "owner_id", STRANGER),
-    ("documents", "id", row_id(1 << 40)),
-    ("chunks", "document_id", b"00000000-0000-0000-0000-000000000000"),
-    ("request_records", "document_ids", b"{" + row_id(1 << 40) + b"}"),
-    ("jobs", "user_id", STRANGER),
-    ("jobs", "lease", STRANGER),
-    ("originals", "path", b"org/collection/user/part/name"),
+    ("documents", "id", STRANGER), ("documents", "collection_id", STRANGER),
+    ("documents", "collection_id", STRANGER.upper()), ("documents", "created_by", STRANGER),
+    ("documents", "created_by", row_id(0)), ("documents", "owner_id", STRANGER),
+    ("documents", "id", row_id(1 << 40)), ("chunks", "document_id", b"00000000-0000-0000-0000-000000000000"),
+    ("request_records", "document_ids", b"{" + row_id(1 << 40) + b"}"), ("jobs", "user_id", STRANGER),
+    ("jobs", "lease", STRANGER), ("originals", "path", b"org/collection/user/part/name"),
     # Numbers and times.
-    ("jobs", "attempts", LONG),
-    ("jobs", "attempts", b"-2147483648"),
-    ("documents", "size_bytes", b"9223372036854775808"),
-    ("audit_events", "top_score", b"NaN"),
-    ("documents", "created_at", b"infinity"),
-    ("jobs", "due_at", b"now"),
-    ("chunks", "embedding", b"[NaN,Infinity]"),
-    ("originals", "bytes", b"abc"),
+    ("jobs", "attempts", LONG), ("jobs", "attempts", b"-2147483648"),
+    ("documents", "size_bytes", b"9223372036854775808"), ("audit_events", "top_score", b"NaN"),
+    ("documents", "created_at", b"infinity"), ("jobs", "due_at", b"now"),
+    ("chunks", "embedding", b"[NaN,Infinity]"), ("originals", "bytes", b"abc"),
     # JSON that is no JSON, or that readers cannot parse.
-    ("documents", "metadata", b"{"),
-    ("documents", "metadata", b'{"a": ' + b"[" * 40 + b"]" * 40 + b"}"),
+    ("documents", "metadata", b"{"), ("documents", "metadata", b'{"a": ' + b"[" * 40 + b"]" * 40 + b"}"),
     ("documents", "metadata", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    ("documents", "metadata", b'{"a": 1e131071}'),
-    ("documents", "metadata", b'{"a": "\\\\u0000"}'),
+    ("documents", "metadata", b'{"a": 1e131071}'), ("documents", "metadata", b'{"a": "\\\\u0000"}'),
     ("documents", "metadata", b'{"a": "\\\\ud800"}'),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("table", "column", "value"), VALUES, ids=[f"{v[1]}={v[2][:30]!r}" for v in VALUES])

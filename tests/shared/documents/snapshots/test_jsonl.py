@@ -135,20 +135,8 @@ def test_the_database_s_byte_order_is_converted():
 
 
 INDEXES = [
-    "rag_index",
-    "",
-    ".",
-    "..",
-    "a.b",
-    "a/b",
-    "a%2Fb",
-    "a b",
-    "Ä",
-    "~",
-    "漢" * 255,
-    f"{'漢' * 254}字",
-    "A",
-]
+    "rag_index", "", ".", "..", "a.b", "a/b", "a%2Fb", "a b", "Ä", "~", "漢" * 255, f"{'漢' * 254}字", "A",
+]  # fmt: skip
 
 
 def test_every_index_has_its_own_safe_folder():
