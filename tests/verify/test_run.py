@@ -221,20 +221,20 @@ OWN_POLICIES = {
             "an admin of another org removes an admin",
         },
     ),
-    "a user adds themselves": (
-        "create policy planted on public.team_members for insert to authenticated "
-        "with check (user_id = auth.uid())",
-        {"a user without an org adds themselves as authenticated"},
-    ),
-    "a user changes their own row": (
-        "create policy planted on public.team_members for update to authenticated "
-        "using (user_id = auth.uid())",
-        {"a member of another org moves to the victim org", "a member becomes an admin"},
-    ),
-    "everyone sees and deletes rows": (
-        "create policy planted on public.team_members for delete to authenticated using (true); "
+    "a user adds themselves and changes their own row, and everyone sees and deletes rows": (
+        "create policy added on public.team_members for insert to authenticated "
+        "with check (user_id = auth.uid()); "
+        "create policy changed on public.team_members for update to authenticated "
+        "using (user_id = auth.uid()); "
+        "create policy deleted on public.team_members for delete to authenticated using (true); "
         "create policy seen on public.team_members for select to authenticated using (true)",
-        {"a member removes an admin", "an admin of another org removes an admin"},
+        {
+            "a user without an org adds themselves as authenticated",
+            "a member of another org moves to the victim org",
+            "a member becomes an admin",
+            "a member removes an admin",
+            "an admin of another org removes an admin",
+        },
     ),
 }
 
@@ -242,7 +242,7 @@ OWN_POLICIES = {
 def test_a_run_finds_that_users_write_an_adopters_memberships(
     world: World, deployment: Deployment, subtests: pytest.Subtests
 ):
-    """Supabase grants these rights on each new table of public. Each policy is a hole of its own."""
+    """Supabase grants these rights on each new table of public. Each policy is another hole."""
     ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
     restore = f"{original}; drop table public.team_members, public.teams"
     plant = TEAMS + MEMBERSHIPS.format(security="invoker", condition="") + GRANTED
