@@ -55,7 +55,9 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
             table: {"INSERT": set(), "UPDATE": set(), "DELETE": set()}
             for table in ("settings", "tiers")
         },
-        "orgs": {"INSERT": set(), "UPDATE": {"id", "name", "tier", "served"}, "DELETE": set()},
+        "orgs": {
+            "INSERT": set(), "DELETE": set(), "UPDATE": {"id", "name", "tier", "served", "embedding_model"},
+        },
         # Admins write these too, and the trigger check_consent restricts updates further.
         "members": {"INSERT": {"created_at"}, "UPDATE": {"org_id", "user_id", "created_at"}},
         # The owner exchanges embedding models.

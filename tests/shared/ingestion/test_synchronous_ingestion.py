@@ -294,11 +294,6 @@ def test_the_same_name_in_another_org_or_collection_is_another_document(services
     assert len(texts_found(services, people.bob)) == 1
 
 
-def test_without_an_external_id_nothing_is_replaced(services: Services, people: People):
-    assert put(services, people.ann).document_id != put(services, people.ann).document_id
-    assert len(texts_found(services, people.ann)) == 2
-
-
 @pytest.fixture
 def broken() -> Iterator[Embedder]:
     """A hosted embedder whose key is wrong."""
