@@ -35,11 +35,13 @@ def test_a_quotation_keeps_its_marks_in_any_style(subtests: pytest.Subtests):
 
 NO_QUOTATIONS = [
     'He wrote: "We will never know."', "The “blue kettle” boils.", "„Der Kessel kocht“",
-    "The kettle boils 'very fast'.", 'He wrote: "We will never', 'know it."', "He wrote “We know – yet.”",
-    "“He wrote ‘nothing at all’ to us”", "> The blue kettle boils.", "《He knows》", "❝He knows❞",
-    "‟He knows”", "``He knows''", "''He knows''", "<blockquote>He knows</blockquote>", "&quot;He knows&quot;",
-    "”He knows”", '“He knows"', "The red” kettle boils", '"The red kettle ... leaks"',
-    '"He wrote ... kettle boils fast"',
+    "« Le rouge bout »", "The kettle boils 'very fast'.", "「水壶」", 'He wrote: "We will never',
+    'know it."', "He wrote “We know – yet.”", '"art" is in it', "“He wrote ‘nothing at all’ to us”",
+    "> The blue kettle boils.", "＂He knows＂", "《He knows》", "›He knows‹", "❝He knows❞", "″He knows″",
+    "‟He knows”", "‛He knows’", "``He knows''", "''He knows''", "<q>He knows</q>",
+    "<blockquote>He knows</blockquote>", "&quot;He knows&quot;", "““He knows””", "”He knows”",
+    '“He knows"', "The “red kettle boils", "The red” kettle boils", '"The red kettle ... leaks"',
+    '"He wrote ... kettle boils fast"', '"He wrote ... Nobody starts early"',
 ]  # fmt: skip
 
 

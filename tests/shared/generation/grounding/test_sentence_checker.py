@@ -35,9 +35,13 @@ SUPPORTED_SENTENCES = [
     "The kettle holds 1,7 litres.",
     "The kettle does not beep when done.",
     "The Kettle Company was founded by Anna Smith in March 1998.",
+    "The Kettle Company was founded in Cork on 1998-03-03.",
     "Its turnover rose to 3,000,000 dollars.",
+    "Customers can return toasters within thirty days.",
     "About 5 % of toasters come back.",
+    "About five percent of all toasters come back.",
     "For questions, help@toast.example is there.",
+    "The form is INC-4821.",
     "Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.",
     'According to the "Toaster policy", customers may return a toaster within 30 days.',
     "They say: 'no questions asked — ever'.",
@@ -55,16 +59,23 @@ def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
 UNSUPPORTED_SENTENCES = [
     ("The kettle switches off at 90 degrees.", "number_not_found"),
     ("The kettle holds 17 litres of water.", "number_not_found"),
+    ("The kettle holds 100 litres of water.", "number_not_found"),
     ("Its turnover rose to $3 billion.", "number_not_found"),
     ("Its turnover rose to €3 million.", "number_not_found"),
+    ("Anna Smith founded the Kettle Company on 4 March 1998.", "number_not_found"),
     ("Anna Smith founded the Kettle Company on 3 May 1998.", "number_not_found"),
     ("Customers may return a toaster within three days.", "number_not_found"),
     ("Questions go to sales@toast.example.", "number_not_found"),
+    ("The form is INC-4822.", "number_not_found"),
     ("In Cork, the company was founded by Robert Smith.", "name_not_found"),
+    ("The Kettle Company was founded in Dublin.", "name_not_found"),
     ("The kettle does not switch off at 100 degrees.", "negation"),
+    ("The kettle never switches off at 100 degrees.", "negation"),
     ("It does beep when it is done.", "negation"),
+    ("Customers may return a toaster within 30 days, if it was used.", "negation"),
     ("The Kettle Company founded Anna Smith in Cork.", "roles_swapped"),
     ("Penguins live in the southern hemisphere.", "too_little_in_common"),
+    ("Der Wasserkocher schaltet sich bei großer Hitze aus.", "too_little_in_common"),
     ('They say: "many questions asked".', "quotation_not_found"),
     ("```\npip install kettle\n```", "code_not_found"),
 ]
@@ -80,9 +91,11 @@ def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
 
 
 FRAMES = [
-    "Here is what I found:", "## Returns of toasters", "Yes.", "**Summary**", "|---|---|", "[1]", "",
-    "I don't have enough information to answer this question.", "The documents do not mention any prices.",
-    "Die Dokumente enthalten keine Angaben zu Preisen.", "Would you like to know more?",
+    "Here is what I found:", "## Returns of toasters", "Yes.", "No.", "**Summary**", "---", "|---|---|",
+    "[1]", "",
+    "I don't have enough information to answer this question.", "I don’t know.",
+    "The documents do not mention any prices.", "Die Dokumente enthalten keine Angaben zu Preisen.",
+    "Les documents ne mentionnent pas les prix.", "Would you like to know more?",
     "When does the kettle switch off?",
 ]  # fmt: skip
 CLAIMS = [
