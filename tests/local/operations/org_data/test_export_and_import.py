@@ -68,7 +68,7 @@ def org(stack: Stack) -> Iterator[Actors]:
         yield actors
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def elsewhere(stack: Stack, org: Actors) -> Iterator[Database]:
     """Another deployment, with the same users by address, under other ids."""
     name = f"elsewhere_{stack.state.database}"
