@@ -171,6 +171,12 @@ def test_positions_of_passages_in_a_file_are_kept(ann: Member, world: World, wor
     assert all(exact for _, exact in rows)
 
 
+def test_a_given_title_is_kept(ann: Member, worker: Worker):
+    document = ann.bring(sample_files.pdf(1), title="Ovens", filename="a.pdf")
+    worker.work()
+    assert ann.row(document)["title"] == "Ovens"
+
+
 def test_code_is_split_at_function_boundaries(ann: Member, world: World, worker: Worker):
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
     document = ann.bring("\n\n".join(functions), filename="kilns.py", title=None)
