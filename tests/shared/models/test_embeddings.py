@@ -106,6 +106,11 @@ def test_texts_are_sent_in_batches_of_128_and_returned_in_order(service: StandIn
     assert [vector[0] for vector in results] == [float(number + 1) for number in range(300)]
 
 
+def test_vectors_are_ordered_by_their_index(service: StandIn):
+    service.replies(vectors([3.0], [1.0], [2.0], places=[2, 0, 1]))
+    assert [vector[0] for vector in embed(hosted(service), ["a", "b", "c"], Role.DOCUMENT)] == [1.0, 2.0, 3.0]
+
+
 def test_an_empty_list_sends_no_request(service: StandIn):
     assert embed(hosted(service), [], Role.DOCUMENT) == []
     assert service.requests == []
