@@ -39,7 +39,7 @@ def once(embedder: Embedder) -> Embedder:
                 vectors[key] = embedder.embed(texts, role, background=background)
             return vectors[key]
 
-    return Once()  # type: ignore[return-value]
+    return Once()
 
 
 @pytest.fixture

@@ -193,12 +193,13 @@ def test_a_damaged_archive_leaves_nothing(
     documents, manifest = files["documents.copy"], files["manifest.json"]
     stored = "select id from rag.documents where org_id <> %s order by 1"
     before = rows(elsewhere, stored, str(uuid4()))
-    for damage, change in {
+    damages: dict[str, dict[str, bytes | None]] = {
         "a changed row": {"documents.copy": documents.replace(org.marker.encode(), b"another", 1)},
         "a missing row": {"documents.copy": documents.split(b"\n", 1)[1]},
         "a missing table": {"documents.copy": None},
         "a changed manifest": {"manifest.json": manifest.replace(b'"rows": 1', b'"rows": 2', 1)},
-    }.items():
+    }
+    for damage, change in damages.items():
         with subtests.test(damage=damage):
             with ZipFile(tmp_path / "damaged.zip", "w") as damaged:
                 for name, content in (files | change).items():
