@@ -24,19 +24,3 @@ def test_documents_have_about_eight_chunks_of_about_a_hundred_words(prose: Prose
     chunks = [chunk for document in documents for chunk in document.chunks]
     assert 7 < len(chunks) / len(documents) < 9
     assert 90 < fmean(len(chunk.split()) for chunk in chunks) < 110
-
-
-def test_the_vocabulary_grows_more_slowly_than_the_text(prose: Prose):
-    ids: set[str] = set()
-    sizes = []
-    for number in range(100):
-        ids |= {word for chunk in prose.document(number).chunks for word in prose.content_words(chunk)}
-        sizes.append(len(ids))
-    assert 1.3 * sizes[9] < sizes[99] < 7 * sizes[9]
-
-
-def test_a_question_is_five_to_eight_content_words(prose: Prose):
-    for number in range(50):
-        request = prose.question(number).split()
-        assert 5 <= len(request) <= 8
-        assert not set(request) & PASSED_OVER

@@ -205,9 +205,9 @@ def test_every_handler_works_with_its_own_environment_and_the_zip_alone(
 def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
     deployed: Lambda, subtests: pytest.Subtests
 ):
-    cases = [("rag-search", "SUPABASE_URL"), ("collections", "SUPABASE_URL")]
+    cases = [("collections", "SUPABASE_URL")]
     # The zip has no local embedder; a function that neither searches nor answers needs none.
-    cases += [(slug, "OPENAI_API_KEY") for slug in ("rag-search", "rag-answer", "health")]
+    cases += [(slug, "OPENAI_API_KEY") for slug in ("rag-search", "health")]
     for slug, missing in cases:
         with subtests.test(slug=slug, missing=missing):
             process = deployed.start(slug, [], **{missing: None})
@@ -247,12 +247,9 @@ def test_a_user_s_search_is_answered_from_the_database(
     assert request.headers["authorization"] == "Bearer sk-embeddings-7f3x"
 
 
-@both_kinds
-def test_a_user_s_question_is_answered_by_the_model(
-    deployed: Lambda, people: People, gateway: StandIn, kind: str
-):
+def test_a_user_s_question_is_answered_by_the_model(deployed: Lambda, people: People, gateway: StandIn):
     people.ann.put([vector(1)], embedding_model=MODEL, title="Meter")
-    (answer,) = deployed.answers("rag-answer", asking(kind, "/api/rag/answer", people.ann.token()))
+    (answer,) = deployed.answers("rag-answer", asking("http_api", "/api/rag/answer", people.ann.token()))
     assert answer["statusCode"] == 200, answer
     body = body_of(answer)
     assert body["answer"]["text"].endswith("\n\nIt is 1.")
@@ -263,24 +260,24 @@ def test_a_user_s_question_is_answered_by_the_model(
     assert request.headers["authorization"] == "Bearer sk-gateway-7f3x"
 
 
-@both_kinds
-def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, kind: str):
+def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People):
     bearer = {"authorization": f"Bearer {people.ann.token()}", "content-type": "application/json"}
     request = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
-    (made,) = deployed.answers("api-keys", event(kind, "POST", "/api/keys", headers=bearer, body=request))
+    (made,) = deployed.answers(
+        "api-keys", event("http_api", "POST", "/api/keys", headers=bearer, body=request)
+    )
     assert made["statusCode"] == 201, made
     key_id = body_of(made)["id"]
     revoked, listed = deployed.answers(
         "api-keys",
-        event(kind, "DELETE", f"/api/keys/{key_id}", headers=bearer),
-        event(kind, "GET", "/api/keys", headers=bearer),
+        event("http_api", "DELETE", f"/api/keys/{key_id}", headers=bearer),
+        event("http_api", "GET", "/api/keys", headers=bearer),
     )
     assert (revoked["statusCode"], revoked["body"]) == (204, "")
     assert [key["id"] for key in body_of(listed)["keys"] if key["revoked_at"]] == [key_id]
 
 
-@both_kinds
-def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: StandIn, kind: str):
+def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: StandIn):
     document_id = people.ann.put([vector(1)], embedding_model=MODEL)
     call = {"name": "search", "arguments": {"query": "What does Zähler 1 say?"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -297,7 +294,7 @@ def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: Sta
     own, others, refused = deployed.answers(
         "mcp",
         *(
-            event(kind, "POST", "/mcp", body=json.dumps(message), headers=headers | caller)
+            event("http_api", "POST", "/mcp", body=json.dumps(message), headers=headers | caller)
             for caller in callers
         ),
     )
@@ -311,32 +308,16 @@ def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: Sta
     )
 
 
-@both_kinds
-def test_only_the_operator_reads_the_metrics(deployed: Lambda, people: People, kind: str):
+def test_only_the_operator_reads_the_metrics(deployed: Lambda, people: People):
     read, refused = deployed.answers(
         "metrics",
-        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
-        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {people.ada.token()}"}),
+        event("http_api", "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
+        event("http_api", "GET", "/metrics", headers={"authorization": f"Bearer {people.ada.token()}"}),
     )
     assert read["statusCode"] == 200, read
     assert read["headers"]["content-type"].startswith("text/plain")
     assert "# TYPE rag_requests_total counter" in read["body"]
     assert refused["statusCode"] == 401
-
-
-@both_kinds
-def test_a_base64_body_is_decoded(deployed: Lambda, people: People, kind: str):
-    people.ann.put([vector(1)], embedding_model=MODEL)
-    plain = asking(kind, "/api/rag/search", people.ann.token())
-    encoded = base64.b64encode(plain["body"].encode()).decode()
-    first, second = (
-        body_of(answer)
-        for answer in deployed.answers(
-            "rag-search", plain, {**plain, "body": encoded, "isBase64Encoded": True}
-        )
-    )
-    assert first["query_text"] == second["query_text"] == "What does Zähler 1 say?"
-    assert first["results"] == second["results"] != []
 
 
 @both_kinds
@@ -365,14 +346,15 @@ def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
 
 
-@both_kinds
-def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda, kind: str):
+def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda):
     headers = {
         "origin": "https://app.example",
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization,content-type",
     }
-    (answer,) = deployed.answers("rag-search", event(kind, "OPTIONS", "/api/rag/search", headers=headers))
+    (answer,) = deployed.answers(
+        "rag-search", event("http_api", "OPTIONS", "/api/rag/search", headers=headers)
+    )
     assert answer["statusCode"] in (200, 204)
     assert answer["headers"]["access-control-allow-origin"] == "*"
     assert "POST" in answer["headers"]["access-control-allow-methods"]
@@ -408,11 +390,10 @@ def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
         assert [request.path for request in collector.requests] == ["/v1/traces"]
 
 
-@both_kinds
-def test_health_reports_the_other_functions_settings_without_their_keys(deployed: Lambda, kind: str):
+def test_health_reports_the_other_functions_settings_without_their_keys(deployed: Lambda):
     environment = deployed.environment("health")
     assert not {value for value in environment.values() if value.endswith("7f3x")}
-    (answer,) = deployed.answers("health", event(kind, "GET", "/health"))
+    (answer,) = deployed.answers("health", event("http_api", "GET", "/health"))
     assert answer["statusCode"] == 200, answer
     body = body_of(answer)
     assert body["database"] == "reachable"

@@ -75,9 +75,9 @@ def python(code: str, *arguments: str, **variables: str) -> str:
 
 # Each is the shell of another user.
 SHELLS = {
-    "a key of OpenAI": {"OPENAI_API_KEY": "sk-any", "OPENAI_BASE_URL": "{url}", "RAG_EMBEDDING_URL": "{url}"},
-    "a key of a gateway": {"LOVABLE_API_KEY": "any", "RAG_LLM_URL": "{url}"},
-    "settings of another deployment": {
+    "keys, settings of another deployment, HTTP proxies": {
+        **{"OPENAI_API_KEY": "sk-any", "OPENAI_BASE_URL": "{url}", "RAG_EMBEDDING_URL": "{url}"},
+        **{"LOVABLE_API_KEY": "any", "RAG_LLM_URL": "{url}"},
         "RAG_LLM_MODEL": "gpt-5",
         "RAG_RATE_LIMIT_RAG": "many",
         "RAG_SIGNING_KEY": "{}",
@@ -87,12 +87,10 @@ SHELLS = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "{url}",
         "RERANK_PROVIDER": "cohere",
         "RAG_REMOVED_SETTING": "1",
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "{url}"),
     },
-    "HTTP proxies": dict.fromkeys(
-        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "{url}"
-    ),
-    "a SOCKS proxy": {"ALL_PROXY": "socks5://127.0.0.1:9", "all_proxy": "socks://127.0.0.1:9"},
-    "locale, time zone, terminal, libpq": {
+    "a SOCKS proxy, locale, time zone, terminal, libpq": {
+        **{"ALL_PROXY": "socks5://127.0.0.1:9", "all_proxy": "socks://127.0.0.1:9"},
         "LC_ALL": "tr_TR.UTF-8",
         "LANG": "POSIX",
         "TZ": "Asia/Kathmandu",

@@ -241,14 +241,6 @@ def test_down_stops_every_process_and_keeps_the_data(folder: Path):
         assert connection.execute("select from rag.orgs where name = 'Kept'").rowcount == 1
 
 
-def test_removal_deletes_only_the_stack_s_folder(folder: Path, tmp_path: Path):
-    made = Stack(tmp_path / "stack")
-    made.postgres_only()
-    made.remove()
-    assert not made.folder.exists()
-    assert httpx.get(f"{Stack(folder).url}/health").status_code == 200
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a stack that `serve` fills once and finds filled the next time."""

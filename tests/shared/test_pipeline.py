@@ -4,7 +4,6 @@ real HTTP servers in place of paid embeddings and rerankers."""
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from shared.generation.extractive.answer import extract
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.pipeline import judge_draft
 from shared.services import Services
-from shared.types import Confidence, Filters, Judgement, Match, Mode, Query, Sampling, SearchResult
+from shared.types import Confidence, Judgement, Match, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import closed_after_test
 from tests.shared.examples import match as example
@@ -112,25 +111,6 @@ def relevance(*scores: float) -> Reply:
     return Reply(json={"results": listed})
 
 
-def test_every_mode_finds_the_answer(subtests: pytest.Subtests, ask: Ask):
-    for mode in list(Mode):
-        with subtests.test(mode=mode):
-            results = ask("How hot does the kiln become?", mode)
-            assert titles(results)[0] == "Kiln"
-            scores = [match.score for match in results.matches]
-            assert scores == sorted(scores, reverse=True)
-            assert all(0 <= score <= 1 for score in scores)
-
-
-def test_only_keyword_search_has_no_similarities(ask: Ask):
-    assert {match.similarity for match in ask("kiln", Mode.KEYWORD).matches} == {None}
-    assert all(match.similarity is not None for match in ask("kiln ovens", Mode.HYBRID).matches)
-    # An identifier is embedded too.
-    semantic = ask("INC-4821", Mode.SEMANTIC)
-    assert semantic.matches[0].similarity is not None
-    assert (semantic.exact, semantic.considered) == (True, len(TEXTS))
-
-
 def test_an_identifier_is_found_without_an_embedding_or_a_reranker(ask: Ask, made: Made, service: StandIn):
     models = HostedModels(service)
     remote = made(**models.embeddings(), **models.reranker(rag_rerank_enabled=True))
@@ -148,22 +128,6 @@ def test_an_identifier_without_matches_is_embedded_and_searched_by_both_legs(
     result = ask("KILN-4821", by=made(**HostedModels(service).embeddings()))
     assert len(service.requests) == 1
     assert len(result.matches) == len(TEXTS)
-
-
-def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
-    service.replies(relevance(0.1, 0.2, 0.9, 0.3))
-    first = ask("kiln ovens")
-    results = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True, top_k=2)
-    assert titles(results) == [titles(first)[2], titles(first)[3]]
-    assert [match.score for match in results.matches] == [0.9, 0.3]
-    assert (results.reranked_by, results.rerank_failed) == ("rerank-v5.0-fast", False)
-
-
-def test_a_failed_reranker_keeps_the_order_and_is_reported(ask: Ask, made: Made, service: StandIn):
-    service.replies(Reply(status=400, json={"message": "no"}))
-    results = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True)
-    assert titles(results) == titles(ask("kiln ovens"))
-    assert (results.reranked_by, results.rerank_failed) == (None, True)
 
 
 @pytest.mark.parametrize(("enabled", "asked", "calls"), [(True, None, 1), (False, None, 0), (True, False, 0)])
@@ -201,42 +165,6 @@ def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
         ask("kiln ovens", by=by, half_life_days=30.0, rerank=True)
     with pytest.raises(InvalidRequest):
         ask("kiln ovens", Mode.SEMANTIC, half_life_days=0.0)
-
-
-def test_without_a_reranker_the_order_is_kept_and_reported(ask: Ask):
-    plain, requested = (ask("kiln ovens", rerank=rerank, neighbours=1) for rerank in (False, True))
-    assert requested.matches == plain.matches
-    assert (requested.reranked_by, requested.rerank_failed) == (None, True)
-
-
-def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, services: Services, people: People):
-    metadata = {
-        "source": "github", "author": "ann@example.com", "state": "open", "labels": ["bug", "kiln"],
-        "batch": 7, "date": "2026-01-31",
-    }  # fmt: skip
-    put(services, people, "Issue", "The kiln stops at night.", metadata=metadata)
-    put(services, people, "Other", "The kiln starts in the morning.", metadata={"batch": "7"})
-    filters = (
-        Filters(origins=("gitlab", "github")),
-        Filters(authors=("ann@example.com",)),
-        Filters(states=("open",)),
-        Filters(labels=("kiln", "none")),
-        Filters(metadata={"batch": 7.0, "state": "open"}),
-        Filters(date_from=datetime(2026, 1, 31, tzinfo=UTC), date_to=datetime(2026, 1, 31, tzinfo=UTC)),
-    )
-    for mode in Mode:
-        for chosen in filters:
-            assert titles(ask_new("kiln at night", mode, filters=chosen)) == ["Issue"], (mode, chosen)
-
-
-def test_older_documents_rank_lower_on_request(services: Services, people: People, ask_new: Ask):
-    text = "The kiln is fired with beech wood."
-    for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
-        put(services, people, title, text, occurred_at=moment)
-    results = ask_new("beech wood for the kiln", half_life_days=365.0)
-    assert titles(results)[0] == "new"
-    by_title = {match.title: match.score for match in results.matches}
-    assert by_title["old"] == pytest.approx(by_title["new"] / 2, rel=0.01)
 
 
 def test_the_caller_s_sampling_reaches_the_generator(services: Services, people: People, made: Made):

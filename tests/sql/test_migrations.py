@@ -141,27 +141,15 @@ def test_a_dump_shows_each_change(stack: Stack, cloned: Callable[[str], str]):
         assert dumps[-1] != dumps[-2], change
 
 
-def test_db_push_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
-    database = new_database("pushed")
-    first = cli(stack, "db", "push", database=database)
-    assert (first["migrations"], first["seeds"]) == (MIGRATIONS, [])
-    second = cli(stack, "db", "push", database=database)
-    assert (second["upToDate"], second["migrations"]) == (True, [])
-
-
-def test_migration_up_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
-    database = new_database("raised")
-    first = cli(stack, "migration", "up", database=database)
-    assert [Path(path).name for path in first["applied"]] == MIGRATIONS
-    assert cli(stack, "migration", "up", database=database)["applied"] == []
-
-
 def test_a_push_into_a_project_with_tables_keeps_them(stack: Stack, new_database: Callable[[str], str]):
     database = new_database("lived_in")
     rows(stack, database, "create table public.documents (id int primary key, body text)")
     rows(stack, database, "insert into public.documents values (1, 'theirs')")
     rows(stack, database, "create table public.chunks (id int)")
-    cli(stack, "db", "push", database=database)
+    first = cli(stack, "db", "push", database=database)
+    assert (first["migrations"], first["seeds"]) == (MIGRATIONS, [])
+    second = cli(stack, "db", "push", database=database)
+    assert (second["upToDate"], second["migrations"]) == (True, [])
     assert rows(stack, database, "select * from public.documents") == [(1, "theirs")]
     assert rows(stack, database, "select count(*) from rag.documents") == [(0,)]
 
@@ -240,6 +228,7 @@ def test_the_migration_is_generated_from_sql() -> None:
     assert declared_schema.MIGRATION.read_text() == declared_schema.declared_schema(), "run: make generated"
 
 
+@pytest.mark.long
 def test_there_is_nothing_to_draft_without_a_change_in_sql(stack: Stack) -> None:
     before = set(declared_schema.MIGRATIONS.iterdir())
     with pytest.raises(CommandError, match="nothing to draft"):

@@ -30,678 +30,307 @@ class Hole:
 
 
 HOLES = [
-    Hole(
-        "row security off",
-        "alter table rag.chunks disable row level security",
-        "table rag.chunks",
-        "row security",
-    ),
-    Hole(
-        "row security not forced",
-        "alter table rag.documents no force row level security",
-        "table rag.documents",
-        "row security forced",
-    ),
-    Hole(
-        "a policy that admits everyone",
-        'alter policy "members use their org\'s chunks" on rag.chunks using (true)',
-        'policy "members use their org\'s chunks" on rag.chunks',
-        "using",
-    ),
-    Hole(
-        "a further permissive policy",
-        "create policy planted on rag.documents for select to authenticated using (true)",
-        'policy "planted" on rag.documents',
-        "existence",
-    ),
-    Hole(
-        "a policy for another role",
-        'alter policy "members read their orgs, and invited users the org" on rag.orgs to public',
-        'policy "members read their orgs, and invited users the org" on rag.orgs',
-        "roles",
-    ),
-    Hole(
-        "the policy of private documents dropped",
-        "do $$ declare name text; begin select polname into strict name from pg_policy "
-        "where polrelid = 'rag.documents'::regclass and polpermissive and polcmd = '*' "
-        "and polroles = array['authenticated'::regrole::oid]; "
-        "execute format('drop policy %I on rag.documents', name); end $$",
-        "policy",
-        "existence",
-    ),
+    Hole("row security off", "alter table rag.chunks disable row level security", "table rag.chunks",
+         "row security"),
+    Hole("row security not forced", "alter table rag.documents no force row level security",
+         "table rag.documents", "row security forced"),
+    Hole("a policy that admits everyone",
+         'alter policy "members use their org\'s chunks" on rag.chunks using (true)',
+         'policy "members use their org\'s chunks" on rag.chunks', "using"),
+    Hole("a further permissive policy",
+         "create policy planted on rag.documents for select to authenticated using (true)",
+         'policy "planted" on rag.documents', "existence"),
+    Hole("a policy for another role",
+         'alter policy "members read their orgs, and invited users the org" on rag.orgs to public',
+         'policy "members read their orgs, and invited users the org" on rag.orgs', "roles"),
+    Hole("the policy of private documents dropped",
+         "do $$ declare name text; begin select polname into strict name from pg_policy "
+         "where polrelid = 'rag.documents'::regclass and polpermissive and polcmd = '*' "
+         "and polroles = array['authenticated'::regrole::oid]; "
+         "execute format('drop policy %I on rag.documents', name); end $$", "policy", "existence"),
     Hole("a grant to anon", "grant select on rag.documents to anon", "table rag.documents", "grants"),
-    Hole(
-        "a grant of one column",
-        "grant update (scopes) on rag.api_keys to authenticated",
-        "table rag.api_keys",
-        "grants on column scopes",
-    ),
-    Hole(
-        "a guarded function that anon executes",
-        "grant execute on function public.rag_list_names() to anon",
-        "function public.rag_list_names()",
-        "grants",
-    ),
-    Hole(
-        "a function of the worker that users execute",
-        "grant execute on function rag.due_jobs(text, integer, uuid[]) to authenticated",
-        "function rag.due_jobs(text,integer,uuid[])",
-        "grants",
-    ),
-    Hole(
-        "an exposed function as its owner",
-        "alter function public.rag_delete_document(uuid) security definer",
-        "function public.rag_delete_document(uuid)",
-        "security",
-    ),
-    Hole(
-        "a function without search_path",
-        "alter function public.rag_delete_document(uuid) reset search_path",
-        "function public.rag_delete_document(uuid)",
-        "settings",
-    ),
-    Hole(
-        "a function with another owner",
-        "alter function rag.current_org_ids() owner to service_role",
-        "function rag.current_org_ids()",
-        "owner",
-    ),
-    Hole(
-        "a table with another owner",
-        "alter table rag.settings owner to service_role",
-        "table rag.settings",
-        "owner",
-    ),
-    Hole(
-        "a membership function that admits everyone",
-        REPLACED.format(
-            name="public.is_org_member(org_id uuid) returns boolean", body="select auth.uid() is not null"
-        ),
-        "function public.is_org_member(uuid)",
-        "body",
-    ),
-    Hole(
-        "scopes of keys ignored",
-        REPLACED.format(name="rag.has_scope(variadic scopes text[]) returns boolean", body="select true"),
-        "function rag.has_scope(text[])",
-        "body",
-    ),
-    Hole(
-        "a function that the planner may call before the policies",
-        "alter function rag.is_visible_text(text) leakproof",
-        "function rag.is_visible_text(text)",
-        "leakproof",
-    ),
-    Hole(
-        "a further exposed function as its owner",
-        "create function public.rag_planted(document_id uuid) returns text language sql security definer "
-        "set search_path = '' as 'select content from rag.documents where id = document_id'",
-        "function public.rag_planted(uuid)",
-        "existence",
-    ),
-    Hole(
-        "a function of the adopter's that reads as its owner",
-        "create function public.titles() returns setof text language sql security definer "
-        "set search_path = '' as 'select title from rag.documents'; "
-        "grant execute on function public.titles() to authenticated",
-        "function public.titles()",
-        "security definer",
-    ),
-    Hole(
-        "a function of the adopter's that calls an exposed function as its owner",
-        "create function public.names() returns setof text language sql security definer "
-        "set search_path = '' as 'SELECT name FROM public.RAG_LIST_NAMES() AS name'; "
-        "grant execute on function public.names() to authenticated",
-        "function public.names()",
-        "security definer",
-    ),
-    Hole(
-        "a function of the adopter's that changes the tier of an org that exists",
-        "create function public.set_tier(org uuid, tier text) returns void language sql security definer "
-        "set search_path = '' as 'insert into rag.orgs (id, name, tier) values (org, tier, tier) "
-        "on conflict (id) do update set tier = excluded.tier'; "
-        "grant execute on function public.set_tier(uuid, text) to authenticated",
-        "function public.set_tier(uuid,text)",
-        "security definer",
-    ),
-    Hole(
-        "a parent table that reads the release's rows",
-        "create table public.titles (title text); alter table rag.documents inherit public.titles",
-        "table rag.documents",
-        "inheritance",
-    ),
-    Hole(
-        "a search_path of a role",
-        "create schema planted; alter role authenticated set search_path = planted, public",
-        "role authenticated",
-        "search_path",
-    ),
-    Hole(
-        "another role for requests without a token",
-        "alter role authenticator set pgrst.db_anon_role = 'service_role'",
-        "PostgREST",
-        "pgrst.db_anon_role",
-    ),
-    Hole(
-        "a view that reads as its owner",
-        "create view public.titles as select title from rag.documents",
-        "view public.titles",
-        "security_invoker",
-    ),
-    Hole(
-        "a materialized view",
-        "create materialized view public.titles as select title from rag.documents",
-        "materialized view public.titles",
-        "security_invoker",
-    ),
-    Hole(
-        "a trigger that copies rows",
-        "create table public.copies (row jsonb); create function public.copy() returns trigger "
-        "language plpgsql as 'begin insert into public.copies values (to_jsonb(new)); return new; end'; "
-        "create trigger copies after insert on rag.documents for each row execute function public.copy()",
-        "trigger copies on rag.documents",
-        "existence",
-    ),
-    Hole(
-        "a foreign key between orgs",
-        "alter table rag.chunks drop constraint chunks_org_id_document_id_fkey",
-        "constraint chunks_org_id_document_id_fkey on rag.chunks",
-        "existence",
-    ),
-    Hole(
-        "a table of the release published to Realtime",
-        "create publication planted for table rag.documents",
-        "publication planted",
-        "tables",
-    ),
-    Hole(
-        "schema rag exposed",
-        "alter role authenticator set pgrst.db_schemas = 'public, rag'",
-        "PostgREST",
-        "pgrst.db_schemas",
-    ),
-    Hole(
-        "no pre-request function for this database",
-        "do $$ begin execute format('alter role authenticator in database %I set pgrst.db_pre_request = %L', "
-        "current_database(), 'public.other'); end $$",
-        "PostgREST",
-        "pgrst.db_pre_request",
-    ),
-    Hole(
-        "no pre-request function",
-        "alter role authenticator reset pgrst.db_pre_request",
-        "PostgREST",
-        "pgrst.db_pre_request",
-    ),
+    Hole("a grant of one column", "grant update (scopes) on rag.api_keys to authenticated",
+         "table rag.api_keys", "grants on column scopes"),
+    Hole("a function of the worker that users execute",
+         "grant execute on function rag.due_jobs(text, integer, uuid[]) to authenticated",
+         "function rag.due_jobs(text,integer,uuid[])", "grants"),
+    Hole("an exposed function as its owner",
+         "alter function public.rag_delete_document(uuid) security definer",
+         "function public.rag_delete_document(uuid)", "security"),
+    Hole("a function without search_path",
+         "alter function public.rag_delete_document(uuid) reset search_path",
+         "function public.rag_delete_document(uuid)", "settings"),
+    Hole("a function with another owner", "alter function rag.current_org_ids() owner to service_role",
+         "function rag.current_org_ids()", "owner"),
+    Hole("a membership function that admits everyone", REPLACED.format(
+         name="public.is_org_member(org_id uuid) returns boolean", body="select auth.uid() is not null" ),
+         "function public.is_org_member(uuid)", "body"),
+    Hole("scopes of keys ignored",
+         REPLACED.format(name="rag.has_scope(variadic scopes text[]) returns boolean", body="select true"),
+         "function rag.has_scope(text[])", "body"),
+    Hole("a function that the planner may call before the policies",
+         "alter function rag.is_visible_text(text) leakproof", "function rag.is_visible_text(text)",
+         "leakproof"),
+    Hole("a further exposed function as its owner",
+         "create function public.rag_planted(document_id uuid) returns text language sql security definer "
+         "set search_path = '' as 'select content from rag.documents where id = document_id'",
+         "function public.rag_planted(uuid)", "existence"),
+    Hole("a function of the adopter's that reads as its owner",
+         "create function public.titles() returns setof text language sql security definer "
+         "set search_path = '' as 'select title from rag.documents'; "
+         "grant execute on function public.titles() to authenticated", "function public.titles()",
+         "security definer"),
+    Hole("a function of the adopter's that calls an exposed function as its owner",
+         "create function public.names() returns setof text language sql security definer "
+         "set search_path = '' as 'SELECT name FROM public.RAG_LIST_NAMES() AS name'; "
+         "grant execute on function public.names() to authenticated", "function public.names()",
+         "security definer"),
+    Hole("a function of the adopter's that changes the tier of an org that exists",
+         "create function public.set_tier(org uuid, tier text) returns void language sql security definer "
+         "set search_path = '' as 'insert into rag.orgs (id, name, tier) values (org, tier, tier) "
+         "on conflict (id) do update set tier = excluded.tier'; "
+         "grant execute on function public.set_tier(uuid, text) to authenticated",
+         "function public.set_tier(uuid,text)", "security definer"),
+    Hole("a parent table that reads the release's rows",
+         "create table public.titles (title text); alter table rag.documents inherit public.titles",
+         "table rag.documents", "inheritance"),
+    Hole("a search_path of a role",
+         "create schema planted; alter role authenticated set search_path = planted, public",
+         "role authenticated", "search_path"),
+    Hole("another role for requests without a token",
+         "alter role authenticator set pgrst.db_anon_role = 'service_role'", "PostgREST",
+         "pgrst.db_anon_role"),
+    Hole("a view that reads as its owner", "create view public.titles as select title from rag.documents",
+         "view public.titles", "security_invoker"),
+    Hole("a trigger that copies rows",
+         "create table public.copies (row jsonb); create function public.copy() returns trigger "
+         "language plpgsql as 'begin insert into public.copies values (to_jsonb(new)); return new; end'; "
+         "create trigger copies after insert on rag.documents for each row execute function public.copy()",
+         "trigger copies on rag.documents", "existence"),
+    Hole("a foreign key between orgs",
+         "alter table rag.chunks drop constraint chunks_org_id_document_id_fkey",
+         "constraint chunks_org_id_document_id_fkey on rag.chunks", "existence"),
+    Hole("a table of the release published to Realtime", "create publication planted for table rag.documents",
+         "publication planted", "tables"),
+    Hole("schema rag exposed", "alter role authenticator set pgrst.db_schemas = 'public, rag'", "PostgREST",
+         "pgrst.db_schemas"),
+    Hole("no pre-request function for this database",
+         "do $$ begin execute format('alter role authenticator in database %I set pgrst.db_pre_request = "
+         "%L', current_database(), 'public.other'); end $$", "PostgREST", "pgrst.db_pre_request"),
+    Hole("no pre-request function", "alter role authenticator reset pgrst.db_pre_request", "PostgREST",
+         "pgrst.db_pre_request"),
     Hole("schema rag open to anon", "grant create on schema rag to anon", "schema rag", "grants"),
-    Hole(
-        "a schema of the search path that users write to",
-        "grant create on schema extensions to authenticated",
-        "schema extensions",
-        "privileges",
-    ),
-    Hole(
-        "default privileges",
-        "alter default privileges in schema rag grant select on tables to authenticated",
-        "schema rag",
-        "default privileges",
-    ),
-    Hole(
-        "a role that row security does not bind",
-        "alter role authenticated bypassrls",
-        "role authenticated",
-        "attributes",
-    ),
-    Hole(
-        "a role granted that row security does not bind",
-        "grant service_role to authenticated",
-        "role authenticated",
-        "membership",
-    ),
-    Hole("a worker that logs in", "alter role rag_worker login", "role rag_worker", "attributes"),
-    Hole(
-        "no functions secret",
-        "update rag.settings set functions_secret_hashes = '{}'",
-        "rag.settings",
-        "functions_secret_hashes",
-    ),
-    Hole(
-        "guarded functions open to all callers",
-        "update rag.settings set open_to_direct_callers = true",
-        "rag.settings",
-        "open_to_direct_callers",
-    ),
-    Hole(
-        "a trigger of an own table that reads as its owner",
-        "create table public.orders (id uuid, chunks text); create function public.copy() returns trigger "
-        "language plpgsql security definer set search_path = '' as "
-        "'begin new.chunks = (select string_agg(content, null) from rag.chunks); return new; end'; "
-        "create trigger copy before insert on public.orders for each row execute function public.copy(); "
-        "revoke all on function public.copy() from public, anon, authenticated",
-        "function public.copy()",
-        "security definer",
-    ),
-    Hole(
-        "a trigger of users that adds members",
-        "create function public.handle_new_user() returns trigger language plpgsql security definer as "
-        "'begin insert into rag.members select id, new.id from rag.orgs; return new; end'; "
-        "create trigger handle_new_user after insert on auth.users for each row "
-        "execute function public.handle_new_user(); "
-        "revoke all on function public.handle_new_user() from public, anon, authenticated",
-        "function public.handle_new_user()",
-        "security definer",
-    ),
-    Hole(
-        "a trigger in place of the writes to a view",
-        "create view public.joins with (security_invoker) as select null::uuid as org_id; "
-        "create function public.enter() returns trigger language plpgsql security definer as "
-        "'begin insert into rag.members values (new.org_id, auth.uid()); return new; end'; "
-        "create trigger enter instead of insert on public.joins for each row "
-        "execute function public.enter(); "
-        "revoke all on function public.enter() from public, anon, authenticated",
-        "function public.enter()",
-        "security definer",
-    ),
-    Hole(
-        "a trigger as its caller that a cascade runs as the owner",
-        "create table public.teams (id uuid primary key); create table public.orders "
-        "(team_id uuid references public.teams on delete cascade); create function public.copy() "
-        "returns trigger language plpgsql as 'begin delete from rag.members; return old; end'; "
-        "create trigger copy before delete on public.orders for each row execute function public.copy()",
-        "function public.copy()",
-        "trigger of a cascade",
-    ),
-    Hole(
-        "a function that builds the name of a table",
-        "create function public.rows(name text) returns setof text language plpgsql security definer as "
-        "$$ begin return query execute format('select t::text from %I.documents t', 'r' || name); end $$",
-        "function public.rows(text)",
-        "security definer",
-    ),
-    Hole(
-        "a function that runs a text without EXECUTE",
-        "create function public.rows(name text) returns xml language sql security definer as "
-        "$$ select query_to_xml('table ra' || name, true, true, '') $$",
-        "function public.rows(text)",
-        "security definer",
-    ),
-    Hole(
-        "a function with an escaped name",
-        "create function public.rows() returns setof text language sql security definer as "
-        """$$ select content from U&"r\\0061g".chunks $$""",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that calls one that reads",
-        "create schema private; create function private.read() returns setof text language sql as "
-        "'select content from rag.chunks'; revoke all on function private.read() from public; "
-        "create function public.rows() returns setof text language sql security definer as "
-        "'select * from private.read()'",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that reads a view of the caller's rows as its owner",
-        "create view public.titles with (security_invoker) as select title from rag.documents; "
-        "create function public.rows() returns setof text language sql security definer as "
-        "'select title from public.titles'",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that writes to a table whose trigger reads",
-        "create table public.orders (chunks text); create function public.copy() returns trigger "
-        "language plpgsql as 'begin new.chunks = (select max(content) from rag.chunks); return new; end'; "
-        "create trigger copy before insert on public.orders for each row execute function public.copy(); "
-        "create function public.order() returns void language sql security definer as "
-        "'insert into public.orders default values'",
-        'function public."order"()',
-        "security definer",
-    ),
-    Hole(
-        "a function that sets any setting for its caller",
-        "create function public.set_config(name text, value text) returns text language sql as "
-        "'select pg_catalog.set_config(name, value, false)'",
-        "function public.set_config(text,text)",
-        "claims",
-    ),
-    Hole(
-        "a function that takes the user from its caller",
-        "create function public.act_as(user_id uuid) returns void language plpgsql as $$ begin perform "
-        "set_config('request.jwt.claims', json_build_object('sub', user_id)::text, true); end $$",
-        "function public.act_as(uuid)",
-        "claims",
-    ),
-    Hole(
-        "a function that runs its caller's text",
-        "create function public.exec_sql(query text) returns void language plpgsql as "
-        "'begin execute query; end'",
-        "function public.exec_sql(text)",
-        "claims",
-    ),
-    Hole(
-        "a materialized view of a view",
-        "create view public.titles with (security_invoker) as select title from rag.documents; "
-        "create materialized view public.stored as select * from public.titles",
-        "materialized view public.stored",
-        "security_invoker",
-    ),
-    Hole(
-        "a materialized view of a function",
-        "create function public.read() returns setof text language sql as 'select content from rag.chunks'; "
-        "create materialized view public.stored as select * from public.read()",
-        "materialized view public.stored",
-        "functions",
-    ),
-    Hole(
-        "a rule that copies rows",
-        "create table public.orders (title text); create table public.copies (title text); "
-        "create rule copy as on insert to public.orders do also "
-        "insert into public.copies select title from rag.documents",
-        "rule of public.orders",
-        "security_invoker",
-    ),
-    Hole(
-        "a user who is named by a header",
-        "create or replace function auth.uid() returns uuid language sql stable as "
-        "$$ select coalesce(nullif(current_setting('request.headers', true), '')::jsonb ->> 'x-user', "
-        "current_setting('request.jwt.claims', true)::jsonb ->> 'sub')::uuid $$",
-        "function auth.uid()",
-        "body",
-    ),
-    Hole(
-        "claims without those of a key",
-        "create or replace function auth.jwt() returns jsonb language sql stable as "
-        "$$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb - 'rag' $$",
-        "function auth.jwt()",
-        "body",
-    ),
-    Hole(
-        "claims that the function itself sets",
-        "alter function auth.uid() set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
-        "function auth.uid()",
-        "body",
-    ),
-    Hole(
-        "a function among Supabase's own that reads",
-        "create function storage.rows() returns setof text language sql security definer as "
-        "'select content from rag.chunks'",
-        "function storage.rows()",
-        "security definer",
-    ),
-    Hole(
-        "the same user in all sessions of a role",
-        "alter role authenticated set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
-        "role authenticated",
-        "request.jwt.claim.sub",
-    ),
-    Hole(
-        "the same user in all sessions of the database",
-        "do $$ begin execute format('alter database %I set request.jwt.claim.sub = %L', current_database(), "
-        "gen_random_uuid()); end $$",
-        "database",
-        "request.jwt.claim.sub",
-    ),
-    Hole(
-        "sessions without triggers",
-        "alter role authenticator set session_replication_role = replica",
-        "role authenticator",
-        "session_replication_role",
-    ),
-    Hole(
-        "another secret of tokens",
-        "alter role authenticator set pgrst.jwt_secret = 'a-secret-of-somebody-else-with-32-letters'",
-        "PostgREST",
-        "pgrst.jwt_secret",
-    ),
-    Hole(
-        "the role from another claim",
-        "alter role authenticator set pgrst.jwt_role_claim_key = '.user_metadata.role'",
-        "PostgREST",
-        "pgrst.jwt_role_claim_key",
-    ),
-    Hole(
-        "plans of queries",
-        "alter role authenticator set pgrst.db_plan_enabled = 'true'",
-        "PostgREST",
-        "pgrst.db_plan_enabled",
-    ),
-    Hole(
-        "the schema of users exposed",
-        "alter role authenticator set pgrst.db_schemas = 'public, auth'",
-        "PostgREST",
-        "pgrst.db_schemas",
-    ),
-    Hole(
-        "a second functions secret",
-        "update rag.settings set functions_secret_hashes = functions_secret_hashes || repeat('0', 64)",
-        "rag.settings",
-        "functions_secret_hashes",
-    ),
-    Hole(
-        "a function that reads the statistics of columns",
-        "create function public.rows() returns setof text language sql security definer as $$ select "
-        "most_common_vals::text from pg_stats $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "an aggregate whose function users may not execute",
-        "create function public.add(text, integer) returns text language sql security definer as "
-        "'select max(content) from rag.chunks'; revoke all on function public.add(text, integer) "
-        "from public, anon, authenticated; create aggregate public.all_texts(integer) (sfunc = "
-        "public.add, stype = text)",
-        "function public.add(text,integer)",
-        "security definer",
-    ),
-    Hole(
-        "a function that calls an aggregate that reads",
-        "create function public.add(text, integer) returns text language sql as 'select max(content) "
-        "from rag.chunks'; create aggregate public.all_texts(integer) (sfunc = public.add, stype = "
-        "text); create function public.rows() returns setof text language sql security definer as $$ "
-        "select public.all_texts(1) $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that runs as the worker",
-        "create function public.due() returns setof text language sql set role = rag_worker as "
-        "'select address from rag.sources'",
-        "function public.due()",
-        "claims",
-    ),
-    Hole(
-        "a function that changes to the worker's role",
-        "create function public.due() returns void language plpgsql as $$ begin perform "
-        "set_config('role', 'rag_worker', true); end $$",
-        "function public.due()",
-        "claims",
-    ),
-    Hole(
-        "a function that sets the worker's role",
-        "create function public.due() returns void language plpgsql as 'begin set local role "
-        "rag_worker; end'",
-        "function public.due()",
-        "claims",
-    ),
-    Hole(
-        "a table whose rows are also rows of the release's",
-        "create table public.archive () inherits (rag.documents)",
-        "table public.archive",
-        "inheritance",
-    ),
-    Hole(
-        "a user that each login sets",
-        "create function public.at_login() returns event_trigger language plpgsql as $$ begin "
-        "perform set_config('request.jwt.claim.sub', '00000000-0000-0000-0000-000000000001', false); "
-        "end $$; create event trigger at_login on login execute function public.at_login()",
-        "function public.at_login()",
-        "claims",
-    ),
-    Hole(
-        "an event trigger that grants the release's tables",
-        "create function public.share() returns event_trigger language plpgsql as 'begin grant "
-        "select on all tables in schema rag to anon; end'; create event trigger share on "
-        "ddl_command_end when tag in ('CREATE TABLE') execute function public.share()",
-        "function public.share()",
-        "event trigger",
-    ),
-    Hole(
-        "buckets without row security",
-        "alter table storage.buckets disable row level security",
-        "table storage.buckets",
-        "row security",
-    ),
-    Hole(
-        "a bucket that users may change",
-        'drop policy "rag: no user changes the bucket of originals" on storage.buckets',
-        'policy "rag: no user changes the bucket of originals" on storage.buckets',
-        "existence",
-    ),
-    Hole(
-        "a view of Storage's objects",
-        "create view public.files as select * from storage.objects",
-        "view public.files",
-        "security_invoker",
-    ),
-    Hole(
-        "a function that lists the objects of all buckets",
-        "create function public.rows() returns setof text language sql security definer as $$ select "
-        "name from storage.objects $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that makes any bucket public",
-        "create function public.share(bucket text) returns void language sql security definer as "
-        "'update storage.buckets set public = true where id = bucket'",
-        "function public.share(text)",
-        "security definer",
-    ),
-    Hole(
-        "a function that shows any secret",
-        "create schema vault; create table vault.secrets (name text, secret text); "
-        "create function public.secret(named text) returns text language sql security definer as "
-        "'select secret from vault.secrets where name = named'",
-        "function public.secret(text)",
-        "security definer",
-    ),
-    Hole(
-        "a function that deletes any user",
-        "create function public.remove(user_id uuid) returns void language sql security definer as "
-        "'delete from auth.users where id = user_id'",
-        "function public.remove(uuid)",
-        "security definer",
-    ),
-    Hole(
-        "a view of users with Supabase's default privileges",
-        "set local role postgres; create view public.users as select id, email from auth.users; reset role",
-        "view public.users",
-        "security_invoker",
-    ),
-    Hole(
-        "a function of the adopter's that the planner may call before the policies",
-        "create function public.peek(text) returns boolean language plpgsql leakproof as $$ begin "
-        "raise '%', $1; end $$",
-        "function public.peek(text)",
-        "leakproof",
-    ),
-    Hole(
-        "a function that calls one in the notation of a column",
-        "create table public.orders (id integer); create function public.chunks(public.orders) "
-        "returns text language sql as 'select max(content) from rag.chunks'; create function "
-        "public.rows() returns setof text language sql security definer as $$ select o.chunks from "
-        "public.orders o $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that reads a view of a function",
-        "create function public.read() returns text language sql as 'select max(content) from "
-        "rag.chunks'; create view public.titles with (security_invoker) as select public.read() as "
-        "title; create function public.rows() returns setof text language sql security definer as $$ "
-        "select title from public.titles $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function that reads a view of an exposed function",
-        "create view public.titles with (security_invoker) as select public.rag_list_names()::text "
-        "as title; create function public.rows() returns setof text language sql security definer as "
-        "$$ select title from public.titles $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function with a cast that reads",
-        "create type public.peek as (content text); create function public.peek(integer) returns "
-        "public.peek language sql as 'select row(max(content))::public.peek from rag.chunks'; create "
-        "cast (integer as public.peek) with function public.peek(integer); create function "
-        "public.rows() returns setof text language sql security definer as $$ select "
-        "(1::public.peek).content $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function with an operator that reads",
-        "create function public.read(integer, integer) returns text language sql as 'select "
-        "max(content) from rag.chunks'; create operator public.@@@ (leftarg = integer, rightarg = "
-        "integer, function = public.read); create function public.rows() returns setof text language "
-        "sql security definer as $$ select 1 operator(public.@@@) 2 $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function with a column default that reads",
-        "create function public.read() returns text language sql as 'select max(content) from "
-        "rag.chunks'; create table public.orders (id integer, chunk text default public.read()); "
-        "create function public.rows() returns setof text language sql security definer as $$ insert "
-        "into public.orders values (1) returning chunk $$",
-        "function public.rows()",
-        "security definer",
-    ),
-    Hole(
-        "a function with a domain that reads",
-        "create function public.is_known(uuid) returns boolean language sql as 'select exists "
-        "(select from rag.documents where id = $1)'; create domain public.known_id as uuid check "
-        "(public.is_known(value)); create function public.is_document(id uuid) returns boolean "
-        "language plpgsql security definer as 'begin perform id::public.known_id; return true; end'",
-        "function public.is_document(uuid)",
-        "security definer",
-    ),
-    Hole(
-        "a function that shows a secret setting",
-        "alter role authenticator set app.jwt_secret = 'x'; create function public.setting(name "
-        "text) returns text language sql as 'select current_setting(name)'",
-        "function public.setting(text)",
-        "settings",
-    ),
-    Hole(
-        "a role of its own that sets claims",
-        "create role planted login in role authenticated",
-        "role planted",
-        "membership",
-    ),
-    Hole(
-        "a public bucket",
-        "update storage.buckets set public = true where id = 'rag-originals'",
-        "bucket rag-originals",
-        "public",
-    ),
-    Hole(
-        "a policy of Storage dropped",
-        'drop policy "rag: an object is read by who reads its document" on storage.objects',
-        'policy "rag: an object is read by who reads its document" on storage.objects',
-        "existence",
-    ),
-    Hole(
-        "Storage without row security",
-        "alter table storage.objects disable row level security",
-        "table storage.objects",
-        "row security",
-    ),
-]
+    Hole("a schema of the search path that users write to",
+         "grant create on schema extensions to authenticated", "schema extensions", "privileges"),
+    Hole("default privileges",
+         "alter default privileges in schema rag grant select on tables to authenticated", "schema rag",
+         "default privileges"),
+    Hole("a role that row security does not bind", "alter role authenticated bypassrls", "role authenticated",
+         "attributes"),
+    Hole("a role granted that row security does not bind", "grant service_role to authenticated",
+         "role authenticated", "membership"),
+    Hole("no functions secret", "update rag.settings set functions_secret_hashes = '{}'", "rag.settings",
+         "functions_secret_hashes"),
+    Hole("guarded functions open to all callers", "update rag.settings set open_to_direct_callers = true",
+         "rag.settings", "open_to_direct_callers"),
+    Hole("a trigger of an own table that reads as its owner",
+         "create table public.orders (id uuid, chunks text); create function public.copy() returns trigger "
+         "language plpgsql security definer set search_path = '' as "
+         "'begin new.chunks = (select string_agg(content, null) from rag.chunks); return new; end'; "
+         "create trigger copy before insert on public.orders for each row execute function public.copy(); "
+         "revoke all on function public.copy() from public, anon, authenticated", "function public.copy()",
+         "security definer"),
+    Hole("a trigger of users that adds members",
+         "create function public.handle_new_user() returns trigger language plpgsql security definer as "
+         "'begin insert into rag.members select id, new.id from rag.orgs; return new; end'; "
+         "create trigger handle_new_user after insert on auth.users for each row "
+         "execute function public.handle_new_user(); "
+         "revoke all on function public.handle_new_user() from public, anon, authenticated",
+         "function public.handle_new_user()", "security definer"),
+    Hole("a trigger in place of the writes to a view",
+         "create view public.joins with (security_invoker) as select null::uuid as org_id; "
+         "create function public.enter() returns trigger language plpgsql security definer as "
+         "'begin insert into rag.members values (new.org_id, auth.uid()); return new; end'; "
+         "create trigger enter instead of insert on public.joins for each row "
+         "execute function public.enter(); "
+         "revoke all on function public.enter() from public, anon, authenticated", "function public.enter()",
+         "security definer"),
+    Hole("a trigger as its caller that a cascade runs as the owner",
+         "create table public.teams (id uuid primary key); create table public.orders "
+         "(team_id uuid references public.teams on delete cascade); create function public.copy() "
+         "returns trigger language plpgsql as 'begin delete from rag.members; return old; end'; "
+         "create trigger copy before delete on public.orders for each row execute function public.copy()",
+         "function public.copy()", "trigger of a cascade"),
+    Hole("a function that builds the name of a table",
+         "create function public.rows(name text) returns setof text language plpgsql security definer as "
+         "$$ begin return query execute format('select t::text from %I.documents t', 'r' || name); end $$",
+         "function public.rows(text)", "security definer"),
+    Hole("a function that runs a text without EXECUTE",
+         "create function public.rows(name text) returns xml language sql security definer as "
+         "$$ select query_to_xml('table ra' || name, true, true, '') $$", "function public.rows(text)",
+         "security definer"),
+    Hole("a function with an escaped name",
+         "create function public.rows() returns setof text language sql security definer as "
+         """$$ select content from U&"r\\0061g".chunks $$""", "function public.rows()", "security definer"),
+    Hole("a function that calls one that reads",
+         "create schema private; create function private.read() returns setof text language sql as "
+         "'select content from rag.chunks'; revoke all on function private.read() from public; "
+         "create function public.rows() returns setof text language sql security definer as "
+         "'select * from private.read()'", "function public.rows()", "security definer"),
+    Hole("a function that reads a view of the caller's rows as its owner",
+         "create view public.titles with (security_invoker) as select title from rag.documents; "
+         "create function public.rows() returns setof text language sql security definer as "
+         "'select title from public.titles'", "function public.rows()", "security definer"),
+    Hole("a function that writes to a table whose trigger reads",
+         "create table public.orders (chunks text); create function public.copy() returns trigger "
+         "language plpgsql as 'begin new.chunks = (select max(content) from rag.chunks); return new; end'; "
+         "create trigger copy before insert on public.orders for each row execute function public.copy(); "
+         "create function public.order() returns void language sql security definer as "
+         "'insert into public.orders default values'", 'function public."order"()', "security definer"),
+    Hole("a function that sets any setting for its caller",
+         "create function public.set_config(name text, value text) returns text language sql as "
+         "'select pg_catalog.set_config(name, value, false)'", "function public.set_config(text,text)",
+         "claims"),
+    Hole("a function that takes the user from its caller",
+         "create function public.act_as(user_id uuid) returns void language plpgsql as $$ begin perform "
+         "set_config('request.jwt.claims', json_build_object('sub', user_id)::text, true); end $$",
+         "function public.act_as(uuid)", "claims"),
+    Hole("a function that runs its caller's text",
+         "create function public.exec_sql(query text) returns void language plpgsql as "
+         "'begin execute query; end'", "function public.exec_sql(text)", "claims"),
+    Hole("a materialized view of a view",
+         "create view public.titles with (security_invoker) as select title from rag.documents; "
+         "create materialized view public.stored as select * from public.titles",
+         "materialized view public.stored", "security_invoker"),
+    Hole("a materialized view of a function",
+         "create function public.read() returns setof text language sql as 'select content from rag.chunks'; "
+         "create materialized view public.stored as select * from public.read()",
+         "materialized view public.stored", "functions"),
+    Hole("a rule that copies rows",
+         "create table public.orders (title text); create table public.copies (title text); "
+         "create rule copy as on insert to public.orders do also "
+         "insert into public.copies select title from rag.documents", "rule of public.orders",
+         "security_invoker"),
+    Hole("a user who is named by a header",
+         "create or replace function auth.uid() returns uuid language sql stable as "
+         "$$ select coalesce(nullif(current_setting('request.headers', true), '')::jsonb ->> 'x-user', "
+         "current_setting('request.jwt.claims', true)::jsonb ->> 'sub')::uuid $$", "function auth.uid()",
+         "body"),
+    Hole("claims without those of a key",
+         "create or replace function auth.jwt() returns jsonb language sql stable as "
+         "$$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb - 'rag' $$",
+         "function auth.jwt()", "body"),
+    Hole("claims that the function itself sets",
+         "alter function auth.uid() set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
+         "function auth.uid()", "body"),
+    Hole("a function among Supabase's own that reads",
+         "create function storage.rows() returns setof text language sql security definer as "
+         "'select content from rag.chunks'", "function storage.rows()", "security definer"),
+    Hole("the same user in all sessions of a role",
+         "alter role authenticated set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
+         "role authenticated", "request.jwt.claim.sub"),
+    Hole("sessions without triggers", "alter role authenticator set session_replication_role = replica",
+         "role authenticator", "session_replication_role"),
+    Hole("plans of queries", "alter role authenticator set pgrst.db_plan_enabled = 'true'", "PostgREST",
+         "pgrst.db_plan_enabled"),
+    Hole("a second functions secret",
+         "update rag.settings set functions_secret_hashes = functions_secret_hashes || repeat('0', 64)",
+         "rag.settings", "functions_secret_hashes"),
+    Hole("a function that reads the statistics of columns",
+         "create function public.rows() returns setof text language sql security definer as $$ select "
+         "most_common_vals::text from pg_stats $$", "function public.rows()", "security definer"),
+    Hole("an aggregate whose function users may not execute",
+         "create function public.add(text, integer) returns text language sql security definer as "
+         "'select max(content) from rag.chunks'; revoke all on function public.add(text, integer) "
+         "from public, anon, authenticated; create aggregate public.all_texts(integer) (sfunc = "
+         "public.add, stype = text)", "function public.add(text,integer)", "security definer"),
+    Hole("a function that runs as the worker",
+         "create function public.due() returns setof text language sql set role = rag_worker as "
+         "'select address from rag.sources'", "function public.due()", "claims"),
+    Hole("a function that changes to the worker's role",
+         "create function public.due() returns void language plpgsql as $$ begin perform "
+         "set_config('role', 'rag_worker', true); end $$", "function public.due()", "claims"),
+    Hole("a function that sets the worker's role",
+         "create function public.due() returns void language plpgsql as 'begin set local role "
+         "rag_worker; end'", "function public.due()", "claims"),
+    Hole("a table whose rows are also rows of the release's",
+         "create table public.archive () inherits (rag.documents)", "table public.archive", "inheritance"),
+    Hole("a user that each login sets",
+         "create function public.at_login() returns event_trigger language plpgsql as $$ begin "
+         "perform set_config('request.jwt.claim.sub', '00000000-0000-0000-0000-000000000001', false); "
+         "end $$; create event trigger at_login on login execute function public.at_login()",
+         "function public.at_login()", "claims"),
+    Hole("an event trigger that grants the release's tables",
+         "create function public.share() returns event_trigger language plpgsql as 'begin grant "
+         "select on all tables in schema rag to anon; end'; create event trigger share on "
+         "ddl_command_end when tag in ('CREATE TABLE') execute function public.share()",
+         "function public.share()", "event trigger"),
+    Hole("a bucket that users may change",
+         'drop policy "rag: no user changes the bucket of originals" on storage.buckets',
+         'policy "rag: no user changes the bucket of originals" on storage.buckets', "existence"),
+    Hole("a view of Storage's objects", "create view public.files as select * from storage.objects",
+         "view public.files", "security_invoker"),
+    Hole("a function that makes any bucket public",
+         "create function public.share(bucket text) returns void language sql security definer as "
+         "'update storage.buckets set public = true where id = bucket'", "function public.share(text)",
+         "security definer"),
+    Hole("a function that shows any secret",
+         "create schema vault; create table vault.secrets (name text, secret text); "
+         "create function public.secret(named text) returns text language sql security definer as "
+         "'select secret from vault.secrets where name = named'", "function public.secret(text)",
+         "security definer"),
+    Hole("a function that deletes any user",
+         "create function public.remove(user_id uuid) returns void language sql security definer as "
+         "'delete from auth.users where id = user_id'", "function public.remove(uuid)", "security definer"),
+    Hole("a view of users with Supabase's default privileges",
+         "set local role postgres; create view public.users as select id, email from auth.users; reset role",
+         "view public.users", "security_invoker"),
+    Hole("a function of the adopter's that the planner may call before the policies",
+         "create function public.peek(text) returns boolean language plpgsql leakproof as $$ begin "
+         "raise '%', $1; end $$", "function public.peek(text)", "leakproof"),
+    Hole("a function that calls one in the notation of a column",
+         "create table public.orders (id integer); create function public.chunks(public.orders) "
+         "returns text language sql as 'select max(content) from rag.chunks'; create function "
+         "public.rows() returns setof text language sql security definer as $$ select o.chunks from "
+         "public.orders o $$", "function public.rows()", "security definer"),
+    Hole("a function that reads a view of an exposed function",
+         "create view public.titles with (security_invoker) as select public.rag_list_names()::text "
+         "as title; create function public.rows() returns setof text language sql security definer as "
+         "$$ select title from public.titles $$", "function public.rows()", "security definer"),
+    Hole("a function with a cast that reads",
+         "create type public.peek as (content text); create function public.peek(integer) returns "
+         "public.peek language sql as 'select row(max(content))::public.peek from rag.chunks'; create "
+         "cast (integer as public.peek) with function public.peek(integer); create function "
+         "public.rows() returns setof text language sql security definer as $$ select "
+         "(1::public.peek).content $$", "function public.rows()", "security definer"),
+    Hole("a function with an operator that reads",
+         "create function public.read(integer, integer) returns text language sql as 'select "
+         "max(content) from rag.chunks'; create operator public.@@@ (leftarg = integer, rightarg = "
+         "integer, function = public.read); create function public.rows() returns setof text language "
+         "sql security definer as $$ select 1 operator(public.@@@) 2 $$", "function public.rows()",
+         "security definer"),
+    Hole("a function with a column default that reads",
+         "create function public.read() returns text language sql as 'select max(content) from "
+         "rag.chunks'; create table public.orders (id integer, chunk text default public.read()); "
+         "create function public.rows() returns setof text language sql security definer as $$ insert "
+         "into public.orders values (1) returning chunk $$", "function public.rows()", "security definer"),
+    Hole("a function with a domain that reads",
+         "create function public.is_known(uuid) returns boolean language sql as 'select exists "
+         "(select from rag.documents where id = $1)'; create domain public.known_id as uuid check "
+         "(public.is_known(value)); create function public.is_document(id uuid) returns boolean "
+         "language plpgsql security definer as 'begin perform id::public.known_id; return true; end'",
+         "function public.is_document(uuid)", "security definer"),
+    Hole("a function that shows a secret setting",
+         "alter role authenticator set app.jwt_secret = 'x'; create function public.setting(name "
+         "text) returns text language sql as 'select current_setting(name)'", "function public.setting(text)",
+         "settings"),
+    Hole("a role of its own that sets claims", "create role planted login in role authenticated",
+         "role planted", "membership"),
+    Hole("a public bucket", "update storage.buckets set public = true where id = 'rag-originals'",
+         "bucket rag-originals", "public"),
+    Hole("Storage without row security", "alter table storage.objects disable row level security",
+         "table storage.objects", "row security"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

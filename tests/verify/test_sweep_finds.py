@@ -232,16 +232,14 @@ def test_the_sweep_finds_an_undocumented_route(services: Services, world: World)
 @pytest.mark.postgres
 def test_the_sweep_finds_an_open_policy(world: World):
     """The functions name the caller's orgs themselves: inside of the org the policy alone decides."""
+    routes = {
+        "GET /v1/documents/{document_id}", "POST /mcp read_document", "POST /mcp resources/read",
+    }  # fmt: skip
     plant = "create policy planted on rag.documents for select to authenticated using (true)"
     with schema_change(world, plant, "drop policy planted on rag.documents"):
-        of_function = on_functions(world, exactly("rag_get_document"))
-        of_route = on_routes(world, exactly("GET /v1/documents/{document_id}"))
-        of_tool = on_routes(world, exactly("POST /mcp read_document"))
-        of_resource = on_routes(world, exactly("POST /mcp resources/read"))
-    assert "another member" in attacks_on(of_function, "rag_get_document")
-    assert "another member" in attacks_on(of_tool, "POST /mcp read_document")
-    assert "another member" in attacks_on(of_resource, "POST /mcp resources/read")
-    assert "another member" in attacks_on(of_route, "GET /v1/documents/{document_id}")
+        findings = on_functions(world, exactly("rag_get_document")) + on_routes(world, routes.__contains__)
+    targets = {finding.target for finding in findings if finding.attack == "another member"}
+    assert targets == {*routes, "rag_get_document"}
 
 
 @pytest.mark.postgres
@@ -278,14 +276,13 @@ def test_the_sweep_finds_memberships_that_admit_everyone(world: World):
         "or not exists (select from rag.members where user_id = auth.uid()) $$"
     )
     with schema_change(world, plant, original):
-        reading = on_functions(world, exactly("rag_list_collections"))
-        deleting = on_functions(world, exactly("rag_delete_document"))
+        of_functions = on_functions(world, {"rag_list_collections", "rag_delete_document"}.__contains__)
         of_route = on_routes(world, exactly("GET /v1/documents/{document_id}"))
     stranger = "a user without an org"
-    assert stranger in attacks_on(reading, "rag_list_collections")
     assert stranger in attacks_on(of_route, "GET /v1/documents/{document_id}")
-    (deletion,) = (finding for finding in deleting if finding.attack == stranger)
-    assert "it changed chunks (-1 +0)" in deletion.detail
+    details = {finding.target: finding.detail for finding in of_functions if finding.attack == stranger}
+    assert details.keys() == {"rag_list_collections", "rag_delete_document"}
+    assert "it changed chunks (-1 +0)" in details["rag_delete_document"]
 
 
 @pytest.mark.postgres

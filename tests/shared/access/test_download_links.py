@@ -65,18 +65,12 @@ OTHER = Signer("another secret of thirty-two characters", "https://x.example/aut
 MADE_BY_OTHERS = {
     "nothing": lambda: "",
     "a dot": lambda: ".",
-    "no signature": lambda: "x",
-    "another signature": lambda: "x.y",
     "letters of no alphabet": lambda: "\u00e9.\u00e9",
-    "no letters": lambda: "=.=",
     "a part": lambda: link_to(SIGNER, link())[:-1],
-    "more": lambda: link_to(SIGNER, link()) + "A",
     "by another key": lambda: link_to(OTHER, link()),
     "a token": lambda: SIGNER.token(sub="user"),
     "another user": lambda: forged(user_id="ada"),
-    "an admin": lambda: forged(as_admin=True),
     "for ever": lambda: forged(expires=4_000_000_000),
-    "another org": lambda: forged(org_id="other"),
     "to another document": lambda: link_to(SIGNER, link(document_id="another")),
 }
 
@@ -85,12 +79,6 @@ def test_only_a_user_with_access_creates_a_link(subtests: pytest.Subtests):
     for forgery, make in MADE_BY_OTHERS.items():
         with subtests.test(forgery), pytest.raises(Unauthorized, match="not valid"):
             principal_of(SIGNER, make(), DOCUMENT)
-
-
-def test_a_signature_is_for_one_purpose_by_one_key_on_one_payload():
-    payloads = [signer.sign(purpose, "data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")]
-    payloads.append(SIGNER.sign("a", "other"))
-    assert len({payload.rpartition(".")[2] for payload in payloads}) == 5
 
 
 PROJECT: dict[str, Any] = {"supabase_url": "https://Project.example:8443", "supabase_anon_key": "x"}
@@ -102,10 +90,9 @@ BY_HOST = {
     "project.example:8443": "https://Project.example:8443",
 }
 FORGED = [
-    "", "evil.example", "evil.example:8443", "project.example", "project.example:8444",
-    "project.example:8443.evil", "evil@localhost", "localhost@evil.example", "localhost.evil.example",
-    "localhost:80.evil.example", "localhost:x", "localhost:", "localhost/", "localhost\n",
-    "127.0.0.1.evil.example", "127.0.0.2", "[::2]", "::1", "testserver",
+    "", "evil.example", "evil.example:8443", "project.example", "project.example:8444", "evil@localhost",
+    "localhost.evil.example", "localhost:80.evil.example", "localhost:", "localhost\n",
+    "127.0.0.1.evil.example", "[::2]",
 ]  # fmt: skip
 
 

@@ -212,18 +212,12 @@ def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(service: Sta
 
 BROKEN = {
     "an error": Reply(status=500, json={"keys": [FIRST]}),
-    "not found": Reply(status=404, json={"keys": [FIRST]}),
     "created": Reply(status=201, json={"keys": [FIRST]}),
     "a dropped connection": Reply(drop=True),
     "not JSON": Reply(body=b"<html>"),
-    "no bytes": Reply(body=b""),
     "not UTF-8": Reply(body=b"\xff\xfe\xfd"),
     "a list": Reply(json=[FIRST]),
-    "a text": Reply(json="keys"),
-    "null": Reply(json=None),
     "no keys": Reply(json={"key": [FIRST]}),
-    "keys by name": Reply(json={"keys": {"first": FIRST}}),
-    "keys as text": Reply(json={"keys": "first"}),
     "a bottomless list": Reply(body=b"[" * 60_000),
     "too much": Reply(json={"keys": [FIRST], "padding": "x" * 70_000}),
     "a compressed flood": Reply(
@@ -303,17 +297,6 @@ def test_cached_keys_survive_an_outage_for_an_hour(service: StandIn, keys: KeySe
     assert keys.key("first", "ES256")
 
 
-def test_during_an_outage_a_cached_key_waits_at_most_once_a_minute(
-    service: StandIn, keys: KeySet, clock: Clock
-):
-    service.replies(listing(FIRST), Reply(status=503))
-    assert keys.key("first", "ES256")
-    clock.now += 601
-    for _ in range(100):
-        assert keys.key("first", "ES256")
-    assert len(service.requests) == 2
-
-
 def test_an_overtaken_response_restores_no_old_key(service: StandIn, keys: KeySet, clock: Clock):
     release = threading.Event()
     service.replies(Reply(json={"keys": [FIRST]}, after=release), listing(SECOND))
@@ -361,10 +344,7 @@ def test_no_thread_is_left_running(service: StandIn, keys: KeySet):
 OTHER_CURVE = {**public(es256("first", ec.SECP384R1())), "alg": "ES256"}
 NO_KEYS: dict[str, Any] = {
     "null": None,
-    "a number": 7,
     "a text": "first",
-    "a list": [FIRST],
-    "nothing": {},
     "a shared secret": {"kty": "oct", "k": "c2VjcmV0", "kid": "first", "alg": "HS256"},
     "a shared secret that says ES256": {"kty": "oct", "k": "c2VjcmV0", "kid": "first", "alg": "ES256"},
     "Ed25519": {"kty": "OKP", "crv": "Ed25519", "x": FIRST["x"], "kid": "first", "alg": "EdDSA"},
@@ -372,32 +352,20 @@ NO_KEYS: dict[str, Any] = {
     "P-384 that says P-256": {**OTHER_CURVE, "crv": "P-256"},
     "secp256k1": {**FIRST, "crv": "secp256k1"},
     "a point off the curve": {**FIRST, "y": FIRST["x"]},
-    "the point zero": {**FIRST, "x": "AA", "y": "AA"},
     "no x": {name: value for name, value in FIRST.items() if name != "x"},
-    "no y": {name: value for name, value in FIRST.items() if name != "y"},
-    "an x that is a number": {**FIRST, "x": 7},
     "an x that is no base64": {**FIRST, "x": "é" * 43},
-    "an x without an end": {**FIRST, "x": "A" * 20_000},
     "no kid": {name: value for name, value in FIRST.items() if name != "kid"},
-    "a kid that is a number": {**FIRST, "kid": 1},
     "a kid that is null": {**FIRST, "kid": None},
     "another alg": {**FIRST, "alg": "RS256"},
-    "alg HS256": {**FIRST, "alg": "HS256"},
     "alg null": {**FIRST, "alg": None},
     "for encryption": {**FIRST, "use": "enc"},
     "only for signing": {**FIRST, "key_ops": ["sign"]},
-    "for no operation": {**FIRST, "key_ops": []},
-    "operations as text": {**FIRST, "key_ops": "verify"},
-    "operations as number": {**FIRST, "key_ops": 1},
     "a private key": {**es256("first"), "key_ops": ["verify"]},
-    "a private RSA key": {**rs256("first"), "key_ops": ["verify"]},
     "RSA of 1024 bits": public(rs256("first", 1024)),
-    "RSA without e": {"kty": "RSA", "n": RSA["n"], "kid": "first"},
     "RSA with e 1": {**RSA, "kid": "first", "e": "AQ"},
     "RSA with an even e": {**RSA, "kid": "first", "e": "Ag"},
     "RSA of far too many bits": {**RSA, "kid": "first", "n": "_" * 2_000},
     "RSA for ES256": {**RSA, "kid": "first", "alg": "ES256"},
-    "RSA for PS256": {**RSA, "kid": "first", "alg": "PS256"},
 }
 
 
@@ -433,9 +401,8 @@ def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
         with subtests.test(kid=kid):
             assert is_key_id(kid)
     others: list[object] = [
-        "", "x" * 129, "..", "a..b", "a/b", "/", "\\", "../first", "http://a", "a:b", "a b", " first",
-        "first ", "first\n", "\nfirst", "first\x00", "fir\tst", "é", "１", "a'b", 'a"b', "a%2fb", "a?b",
-        "a#b", "a;b", "$a", None, 1, 1.5, True, [], ["first"], {}, {"first": 1}, b"first",
+        "", "x" * 129, "..", "a/b", "/", "http://a", "a:b", "a b", " first", "first\n", "first\x00", "é",
+        'a"b', "$a", True,
     ]  # fmt: skip
     for other in others:
         with subtests.test(other=other):

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -113,39 +112,6 @@ def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(subtests: pytest.Su
             assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER
 
 
-def test_the_claims_are_checked_like_those_of_the_secret(subtests: pytest.Subtests, both: Project):
-    now = int(time.time())
-    wrong: dict[str, list[Any]] = {
-        "exp": [now - 60, None],
-        "nbf": [now + 60],
-        "aud": ["anon", None],
-        "iss": ["supabase", None],
-        "sub": ["admin", None],
-        "role": ["anon", "service_role", None],
-    }
-    for key in PAIRS.values():
-        for claim, values in wrong.items():
-            for value in values:
-                with subtests.test(key["alg"], claim=claim, value=value):
-                    payload = {**claims(), claim: value}
-                    present = {name: item for name, item in payload.items() if item is not None}
-                    both.refuses(under(key, header_of(key), present))
-        both.refuses(access_tokens.anon_key(key))
-        late = {**claims(), "exp": now - 1}
-        assert both.user(under(key, header_of(key), late)) == USER, "within the leeway"
-
-
-def test_an_edited_claim_breaks_the_signature(subtests: pytest.Subtests, both: Project):
-    for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            header, _, signature = token(key).split(".")
-            forged = part({**claims(), "sub": "11111111-1111-4111-8111-111111111111"})
-            both.refuses(f"{header}.{forged}.{signature}")
-            both.refuses(f"{header}.{part(claims())}.")
-            both.refuses(f"{header}.{part(claims())}.{part(bytes(64))}")
-            both.refuses(f"{header}.{part(claims())}.{part(bytes(256))}")
-
-
 # -- one way of signing taken for another -------------------------------------------------------------------
 
 
@@ -179,8 +145,7 @@ def test_a_key_of_another_family_is_refused(both: Project):
 
 def test_another_alg_over_a_valid_signature_is_refused(subtests: pytest.Subtests, both: Project):
     algorithms: tuple[Any, ...] = (
-        "none", "None", "", "HS256", "ES384", "ES512", "RS384", "RS512", "PS256", "EdDSA", "es256",
-        None, 1, True, ["ES256", "RS256"], {"ES256": 1},
+        "none", "", "HS256", "ES384", "RS512", "PS256", "EdDSA", "es256", None, 1, ["ES256", "RS256"],
     )  # fmt: skip
     for key in PAIRS.values():
         for algorithm in algorithms:
@@ -205,11 +170,9 @@ def test_without_published_keys_es256_and_rs256_are_refused():
 # -- a header that points elsewhere ------------------------------------------------------------------------
 
 ELSEWHERE: list[Any] = [
-    "../../../../dev/null", "/dev/null", "/etc/passwd", "..", "a/../b", "\\\\host\\share", "file:///dev/null",
-    "http://127.0.0.1/keys", "https://evil.example/jwks.json", "//evil.example", "evil.example/keys",
-    "an-ec-key/../an-ec-key", "an-ec-key\x00", "an-ec-key\n", " an-ec-key", "an-ec-key ", "an-ec-key'--",
-    "' or '1'='1", '"', "`id`", "$(id)", "%2e%2e", "*", "", " ", "é", "x" * 129,
-    None, 0, 1, 1.5, True, False, [], ["an-ec-key"], {}, {"kid": "an-ec-key"},
+    "../../../../dev/null", "/dev/null", "..", "\\\\host\\share", "http://127.0.0.1/keys",
+    "https://evil.example/jwks.json", "an-ec-key/../an-ec-key", "an-ec-key\x00", " an-ec-key", "an-ec-key'--",
+    "$(id)", "%2e%2e", " ", "é", "x" * 129, 0, 1.5,
 ]  # fmt: skip
 
 
@@ -288,15 +251,6 @@ pairs = st.sampled_from(list(PAIRS.values()))
 
 
 @with_the_project
-@given(pairs, st.binary(max_size=40), st.binary(max_size=300))
-def test_random_payloads_and_signatures_are_unauthorized(
-    both: Project, key: dict[str, Any], payload: bytes, signature: bytes
-):
-    both.refuses(f"{part(header_of(key))}.{part(payload)}.{part(signature)}")
-    both.refuses(f"{part(header_of(key))}.{part(claims())}.{part(signature)}")
-
-
-@with_the_project
 @given(
     pairs, st.dictionaries(st.sampled_from(["alg", "typ", "kid", "crit", "jku", "jwk", "x5c", "zip"]), JSON)
 )
@@ -312,15 +266,6 @@ def test_additional_header_members_change_nothing(
     both: Project, key: dict[str, Any], name: str, value: object
 ):
     assert both.user(under(key, header_of(key, **{name: value}))) == USER
-
-
-@with_the_project
-@given(pairs, st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)
-def test_claims_of_wrong_types_are_unauthorized(both: Project, key: dict[str, Any], name: str, value: object):
-    try:
-        assert both.user(under(key, header_of(key), {**claims(), name: value})) == USER
-    except Unauthorized as refused:
-        assert refused.status == 401  # noqa: PT017  # either end is right
 
 
 @cache

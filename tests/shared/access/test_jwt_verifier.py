@@ -6,11 +6,8 @@ import hmac
 import json
 import time
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwt
@@ -116,18 +113,6 @@ def test_a_claim_with_another_value_is_refused(subtests: pytest.Subtests):
     assert VERIFIER.principal(f"Bearer {token(aud=['other', 'authenticated'])}").user_id == USER
 
 
-def test_another_issuer_is_refused(subtests: pytest.Subtests):
-    for issuer in ("supabase", "", f"{URL}/auth/v1/", "http://127.0.0.1:54322/auth/v1"):
-        with subtests.test(issuer=issuer):
-            refusal(f"Bearer {token(iss=issuer)}")
-
-
-def test_a_token_without_a_required_claim_is_refused(subtests: pytest.Subtests):
-    for claim in ("exp", "aud", "iss", "sub", "role"):
-        with subtests.test(claim=claim):
-            refusal(f"Bearer {token(**{claim: None})}")
-
-
 def test_a_project_s_key_is_not_a_user():
     send = "and send the user's token."
     anon_key = f"This is the project's anon key, not a user's token. Sign the user in, {send}"
@@ -138,42 +123,12 @@ def test_a_project_s_key_is_not_a_user():
     refusal(f"Bearer {jwt.encode(service, SECRET, 'HS256')}")
 
 
-def test_alg_none_is_refused_signed_or_not(subtests: pytest.Subtests):
-    for algorithm in ("none", "None", "NONE", "nOnE", ""):
-        with subtests.test(algorithm=algorithm):
-            header = {"alg": algorithm, "typ": "JWT"}
-            refusal(f"Bearer {part(header)}.{part(claims())}.")
-            refusal(f"Bearer {part(header)}.{part(claims())}")
-            refusal(f"Bearer {signed(header, claims())}")
-
-
-def test_hs256_with_another_secret_is_refused(subtests: pytest.Subtests):
-    header = {"alg": "HS256", "typ": "JWT"}
-    for secret in ("another secret", "", SECRET[:-1], SECRET.upper()):
-        with subtests.test(secret=secret):
-            refusal(f"Bearer {signed(header, claims(), secret)}")
-    assert VERIFIER.principal(f"Bearer {signed(header, claims())}").user_id == USER, "with the right secret"
-
-
 def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
-    names = ["RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
+    names = ["none", "RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
     for algorithm in (*names, None, 1, True, ["HS256"], {"HS256": 1}):
         with subtests.test(algorithm=algorithm):
             refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
     refusal(f"Bearer {signed({}, claims())}")
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "key"),
-    [("RS256", rsa.generate_private_key(65537, 2048)), ("ES256", ec.generate_private_key(ec.SECP256R1()))],
-    ids=["RS256", "ES256"],
-)
-def test_an_unknown_key_pair_is_refused(algorithm: str, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm)}")
-    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm, headers={'jku': URL, 'kid': '1'})}")
 
 
 def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
@@ -184,10 +139,8 @@ def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
 
 
 GARBAGE = (
-    ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00",
-    "é.è.ê", "👩.👩.👩",
-    f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
-    part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
+    ".", "a.b.c", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00", "é.è.ê", f"{part([])}.{part({})}.x",
+    part(b"[" * 40_000) + ".a.b",
 )  # fmt: skip
 
 
@@ -195,16 +148,6 @@ def test_garbage_is_refused(subtests: pytest.Subtests):
     for garbage in GARBAGE:
         with subtests.test(garbage=garbage):
             refusal(f"Bearer {garbage}")
-
-
-def test_a_token_with_too_few_or_too_many_segments_is_refused():
-    header, payload, signature = token().split(".")
-    for segments in (
-        [header, payload], [header, signature], [header, payload, signature, ""],
-        [header, payload, signature, signature], [header, payload, payload, signature],
-        ["", header, payload, signature], [header, payload, "", signature],
-    ):  # fmt: skip
-        refusal("Bearer " + ".".join(segments))
 
 
 def test_a_valid_token_with_an_invalid_character_is_refused(subtests: pytest.Subtests):
@@ -221,21 +164,11 @@ def test_random_text_is_unauthorized(text: str, scheme: str):
     refusal(scheme + text)
 
 
-@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
-def test_random_segments_are_unauthorized(header: bytes, payload: bytes, signature: bytes):
-    refusal(f"Bearer {part(header)}.{part(payload)}.{part(signature)}")
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-
-
-@given(st.sampled_from(["alg", "typ", "kid", "crit", "cty", "zip", "b64", "jku", "x5u"]), JSON)
-def test_no_header_makes_a_foreign_token_valid(name: str, value: object):
-    refusal(f"Bearer {signed({'alg': 'HS256', name: value}, claims(), 'another secret')}")
 
 
 @given(st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)
@@ -247,11 +180,3 @@ def test_claims_of_wrong_types_are_unauthorized(name: str, value: object):
         assert refused.status == 401  # noqa: PT017  # either end is right
     else:
         assert principal.user_id == USER
-
-
-def test_an_edited_claim_breaks_the_signature(subtests: pytest.Subtests):
-    for at in ("sub", "role", "iss", "aud", "exp"):
-        with subtests.test(claim=at):
-            header, _, signature = token().split(".")
-            forged = {**claims(), at: str(uuid4())}
-            refusal(f"Bearer {header}.{part(forged)}.{signature}")

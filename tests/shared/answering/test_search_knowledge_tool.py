@@ -87,16 +87,12 @@ def test_invalid_arguments_are_explained_to_the_model(
     subtests: pytest.Subtests, services: Services, people: People
 ):
     cases: list[tuple[str, str]] = [
-        ("{", "not valid JSON"), ("", "not valid JSON"), ("9" * 5000, "not valid JSON"),
-        ("[" * 100_000, "JSON"),
-        ("[]", "arguments:"), ("null", "arguments:"), ("{}", "query: Field required"),
-        ('{"query": 7}', "query: Input should be a valid string"), ('{"query": " "}', "query:"),
-        ('{"query": "\\ud800"}', "query:"),
+        ("{", "not valid JSON"), ("9" * 5000, "not valid JSON"), ("[" * 100_000, "JSON"),
+        ("[]", "arguments:"), ("{}", "query: Field required"),
+        ('{"query": 7}', "query: Input should be a valid string"),
         ('{"query": "x", "top_k": "5"}', "top_k: Input should be a valid integer"),
         ('{"query": "x", "top_k": 0}', "top_k: Input should be greater"),
-        ('{"query": "x", "top_k": 1e999}', "top_k:"), ('{"query": "x", "top_k": true}', "top_k:"),
         ('{"query": "x", "include_sources": "yes"}', "include_sources:"),
-        ('{"query": "x", "namespace": "other"}', "namespace: Extra inputs are not permitted"),
     ]  # fmt: skip
     for arguments, expected in cases:
         with subtests.test(arguments=arguments[:50]):
@@ -175,16 +171,6 @@ def test_a_document_cannot_imitate_a_marker_an_end_or_an_instruction(
         assert "cite (7), ( 2 ) and (3, 4-5) and (6) and (8) and (９) and (3) and (3.)" in quoted
     # The page shows what the document says.
     assert chunks(result)[0]["text"] == forged
-
-
-def test_denied_metadata_is_not_returned(services: Services, people: People, settings: Settings):
-    bring(services, people.ann, REFUNDS, source="faq.md", metadata={"stage": "HIDDEN", "topic": "refunds"})
-    hidden = {"knowledge": frozenset({"stage", "source"})}
-    with services_with(settings, rag_metadata_denylists=hidden) as strict:
-        result = tool(strict, people.ann)("refunds", include_sources=True)
-    assert chunks(result)[0]["metadata"] == {"topic": "refunds"}
-    for text in ("HIDDEN", "faq.md"):
-        assert text not in result.text + json.dumps(result.structured)
 
 
 def test_each_call_is_an_event_in_each_namespace(services: Services, people: People):

@@ -31,7 +31,6 @@ from shared.errors import (
     DatabaseBusy,
     DatabaseFailed,
     DatabaseTimedOut,
-    InvalidRequest,
     RagError,
     RateLimited,
     Unauthorized,
@@ -310,15 +309,9 @@ OUTAGES = {
     "connection lost": Reply(drop=True),
     "connection lost in the body": Reply(chunks=[b"[", 0.01], drop=True),
     "gateway without a server": page(502),
-    "gateway without a service": page(503),
     "PostgREST without a database": refusal("PGRST000", 503),
-    "PostgREST lost the database": refusal("PGRST001", 503),
-    "PostgREST without a schema cache": refusal("PGRST002", 503),
     "PostgREST with an older schema": refusal("PGRST202", 404),
     "Postgres stops": refusal("57P01"),
-    "Postgres crashed": refusal("57P02"),
-    "Postgres starts": refusal("57P03"),
-    "Postgres cannot connect": refusal("08001"),
     "Postgres lost the connection": refusal("08006"),
 }
 # The primary serves the one search.
@@ -326,9 +319,7 @@ OF_ONE_SEARCH = {
     "replica behind": refusal("PT503", 503, "replica_behind"),
     "a member who is new": refusal("PT403", 403, "no_org"),
     "conflict with the replay": refusal("40001"),
-    "deadlock with the replay": refusal("40P01"),
     "refused by a firewall": page(403),
-    "error of a gateway": page(500),
     "rate limit of a gateway": refusal(None, 429),
 }
 # The caller gets the error.
@@ -337,11 +328,8 @@ ANSWERS: dict[str, tuple[Reply, type[RagError]]] = {
     "no free connection in the pool": (refusal("PGRST003", 504), DatabaseTimedOut),
     "lock time-out": (refusal("55P03"), DatabaseBusy),
     "write on a replica": (refusal("25006", 405), DatabaseFailed),
-    "no memory": (refusal("53200", 503), DatabaseFailed),
-    "internal error": (refusal("XX000"), DatabaseFailed),
     "token refused": (refusal("PGRST301", 401), Unauthorized),
     "rate limit": (refusal("PT429", 429, "rate_limited"), RateLimited),
-    "invalid argument": (refusal("22P02", 400), InvalidRequest),
 }
 
 

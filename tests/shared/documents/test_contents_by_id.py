@@ -81,37 +81,6 @@ def test_results_are_in_the_order_of_the_ids_without_duplicates(
     assert contents.missing == ()
 
 
-def test_a_missing_id_is_returned_as_requested(services: Services, people: People, world: World):
-    document = passages.put(world, people.ann, "x")
-    chunk = chunk_of(world, document)
-    ids: Ids = [
-        ("document", "garbage"), ("document", f"doc_{NOBODYS}"), ("chunk", document), ("document", chunk),
-        ("chunk", chunk), ("chunk", ""), ("document", "garbage"),
-    ]  # fmt: skip
-    contents = read_contents(services, people, ids)
-    assert contents.missing == ("garbage", f"doc_{NOBODYS}", document, chunk, "")
-    assert [part.chunk_id for part in contents.chunks] == [chunk]
-
-
-def test_a_workspace_returns_its_own_documents_and_the_org_all(
-    services: Services, people: People, world: World
-):
-    """Of ann's."""
-    inside = passages.put(world, people.ann, "in", collection="in")
-    outside = passages.put(world, people.ann, "out", collection="out")
-    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)
-    ids: Ids = [("document", inside), ("document", outside), ("chunk", chunk_of(world, outside))]
-
-    def of(*, whole_org: bool) -> Contents:
-        area = SearchArea(people.acme.id, home)
-        return hydrate(
-            services.database, people.ann.principal, area, ids, chunks=True, text=True, whole_org=whole_org
-        )
-
-    assert of(whole_org=False).missing == (outside, ids[2][1])
-    assert of(whole_org=True).missing == ()
-
-
 def test_a_text_is_complete_or_absent_and_later_ones_may_fit(
     services: Services, people: People, world: World
 ):

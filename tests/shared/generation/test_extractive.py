@@ -15,7 +15,6 @@ from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import INDIRECT, MODEL, extract
 from shared.generation.extractive.weights import MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
-from shared.generation.question_form import MAX_PARTS, QuestionForm
 from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed
@@ -139,7 +138,6 @@ STOPPED = "The kettle stopped on Monday at noon."
 # Its score is about half of the best, which alone would not be enough.
 FUSE = "The reason was a fuse in the kitchen that had blown."
 DESK, SUNDAYS = "Nadia Benali opens the service desk at 07:00.", "On Sundays it closes at 17:00."
-AWAY = "If she is away, Hugo Martens opens the desk."
 FREE, ELECTRIC = "Employees park free of charge.", "Beside the gate, spaces are meant for electric cars only."
 MEASURED = "These lifetimes of the battery were measured at +4 °C."
 START = "A new colleague goes through onboarding like this:"
@@ -153,10 +151,7 @@ PROCESSORS = "| Mainwerk | Hosting |\n| Fjordpost | E-mail |\n| Signalhuset | Te
 QUOTED: dict[str, tuple[str, str, list[str]]] = {
     "a heading is no answer": (LASTS, f"## The battery of the logger lasts how long\n{YEARS}", [YEARS]),
     "a question is no answer": (LASTS, f"{LASTS}\nAnna: So {LASTS[:-1]}, then?\n{YEARS}", [YEARS]),
-    "a quoted question": (LASTS, f'"{LASTS}"\n{YEARS}', [YEARS]),
     "a full-width question": (LASTS, f"{LASTS[:-1]}？\n{YEARS}", [YEARS]),
-    "a bold question": (LASTS, f"**{LASTS}**\n{YEARS}", [YEARS]),
-    "a question and a space": (LASTS, f"{LASTS} \n{YEARS}", [YEARS]),
     "a question is no label": (LASTS, f"## {LASTS}\n{MEASURED}", [MEASURED]),
     "a repeated sentence is used once": (OFF, f"{HUNDRED} {HUNDRED}\n{HUNDRED}", [HUNDRED]),
     "an item without words is left out": (OFF, f"- the\n- a\n- {HUNDRED[:-1]}", [HUNDRED]),
@@ -172,9 +167,6 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
     ),
     "the next sentence that refers to it": (
         "When does the service desk open?", f"{DESK} {SUNDAYS} It rains.", [DESK, SUNDAYS]
-    ),
-    "the next sentence that refers to a person": (
-        "When does the service desk open?", f"{DESK} {AWAY} It rains.", [DESK, AWAY]
     ),
     "a denial after the best sentence": (
         "Can a lock be set back to firmware 2.6 by radio?", f"{LOCK} {RADIO}", [LOCK, RADIO]
@@ -216,11 +208,6 @@ def test_the_sentences_that_answer_are_quoted_alone(subtests: pytest.Subtests, e
             # A title counts: the sentences that refer to the service desk need its word.
             spoken = sentences(embedder, question, match(text, "Desk"))
             assert spoken == [(1, sentence) for sentence in quoted]
-
-
-def test_the_parts_of_a_question_are_counted():
-    assert QuestionForm.of("What is the fee, and where do I pay?").parts == 2
-    assert QuestionForm.of("and what " * 1000).parts == MAX_PARTS
 
 
 FERRY = (
@@ -427,22 +414,6 @@ def test_the_rows_with_the_question_s_words_are_quoted_alone(subtests: pytest.Su
         with subtests.test(question=question):
             spoken = sentences(embedder, question, match(FARES, "Fares"))
             assert [sentence.partition(":")[0] for _, sentence in spoken] == names
-
-
-def test_a_question_for_a_list_may_begin_with_a_preposition(embedder: Embedder):
-    items = ["Formatkreissäge", "Abrichthobel", "Drehbank", "Lasercutter"]
-    text = "Für die folgenden Maschinen braucht man eine Einweisung:\n\n- " + "\n- ".join(items)
-    draft = answer(embedder, "Für welche Maschinen brauche ich eine Einweisung?", match(text, "Werkstatt"))
-    assert all(item in draft.text for item in items)
-
-
-def test_a_heading_is_shown_for_each_document(embedder: Embedder):
-    matches = tuple(
-        match(f"## Opening hours\n\n| Day | Hours |\n|---|---|\n| Monday | {hours} |", place)
-        for place, hours in (("Oslo", "9 to 17"), ("Rome", "10 to 18"))
-    )
-    draft = answer(embedder, "What are the opening hours on Monday?", *matches)
-    assert draft.text.count("Opening hours: Monday: Hours ") == 2
 
 
 def test_all_rows_are_quoted_where_the_question_compares_them(embedder: Embedder):

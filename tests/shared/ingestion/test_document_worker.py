@@ -21,7 +21,6 @@ from shared.documents.documents import NewUpload
 from shared.errors import Conflict, NotFound, RagError, TooManyReads
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, BusyOrgs, Job, Jobs
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.transcription import Transcriber
 from shared.services import Services
@@ -178,14 +177,9 @@ def test_a_given_title_is_kept(ann: Member, worker: Worker):
     assert ann.row(document)["title"] == "Ovens"
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"filename": "kilns.py", "title": None}, {"metadata": {"split_type": "code", "language": "python"}}],
-    ids=["its name", "its metadata"],
-)
-def test_code_is_split_at_function_boundaries(ann: Member, world: World, worker: Worker, fields: Row):
+def test_code_is_split_at_function_boundaries(ann: Member, world: World, worker: Worker):
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
-    document = ann.bring("\n\n".join(functions), **fields)
+    document = ann.bring("\n\n".join(functions), filename="kilns.py", title=None)
     worker.work()
     assert ann.info(document)["chunk_strategy"] == "code"
     assert [content for content, _ in places(world, document)] == [item.strip() for item in functions]
@@ -403,14 +397,6 @@ def test_urls_of_the_same_content_are_one_document(ann: Member, abroad: Worker, 
     assert refused.value.details["document_id"] == first["id"]
 
 
-def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(ann: Member, abroad: Worker, site: StandIn):
-    site.replies(page(HOT))
-    ann.bring(HOT)
-    document = ann.bring_url(site.url)
-    assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert ann.row(document)["error_code"] == "duplicate_document"
-
-
 def test_jobs_are_processed_in_order_of_their_due_time(ann: Member, world: World, jobs: Jobs):
     """Whatever order the table has: the last that ann brought is due first here."""
     ids = [ann.bring_url(f"https://a.example/{number}")["id"] for number in range(20)]
@@ -445,8 +431,6 @@ def test_an_unfetchable_or_unreadable_url_reports_the_reason(
         "not there": (Reply(status=404, body=b""), "url_refused"),
         "not what it says": (typed("text/html", b"GIF89a"), "unsupported_file_type"),
         "no text": (typed("text/plain", b"\0\1"), "not_text"),
-        "broken": (typed("application/pdf", b"no"), "processing_failed"),
-        "unknown": (typed("video/mp4", b"\0"), "unsupported_file_type"),
         "inside": (inside, "url_not_allowed"),
     }
     for case, (reply, code) in cases.items():
@@ -746,16 +730,6 @@ def test_a_document_replaced_during_processing_has_the_newest_content(
     assert ann.texts() == ["The kiln is cold."]
 
 
-def test_a_busy_org_does_not_delay_another(ann: Member, bob: Member, people: People, jobs: Jobs):
-    for number in range(12):
-        ann.bring(f"Kiln number {number} is hot.")
-    last = bob.bring("The kiln of Bolt.")
-    claimed = [job.org_id for _ in range(4) for job in jobs.claim("ingestion", 4)]
-    assert claimed == [people.acme.id, people.bolt.id, *[people.acme.id] * 8]
-    assert last["org_id"] == people.bolt.id
-    assert jobs.claim("ingestion", 4, [people.acme.id]) == []
-
-
 def test_the_collection_s_chunking_settings_apply(ann: Member, worker: Worker):
     short = ann.with_collection("short", config={"chunk_size": 32, "chunk_overlap": 0})
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
@@ -784,24 +758,6 @@ def test_changes_during_processing_are_kept(ann: Member, alf: Member, worker: Wo
     assert ann.texts() == ["The kiln is hot."]
 
 
-def test_an_admin_adds_documents_to_a_member_s_private_collection(
-    ann: Member, alf: Member, people: People, worker: Worker
-):
-    replace(ann.with_collection("own", private=True), actor=people.ada).bring("The kiln is hot.")
-    assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert ann.texts() == ["The kiln is hot."]
-    assert alf.texts() == []
-
-
-def test_a_failed_document_can_be_added_again(ann: Member, worker: Worker):
-    failed = ann.bring(b"caf\xe9")
-    worker.work()
-    second = ann.bring(b"caf\xe9")
-    assert second["status"] == "processing"
-    with pytest.raises(NotFound):
-        ann.row(failed)
-
-
 def test_jobs_of_dead_workers_are_processed_one_by_one(ann: Member, world: World, jobs: Jobs):
     """One of them may be what they died of."""
     rows = [ann.bring(f"Kiln {number} is hot.") for number in range(3)]
@@ -810,17 +766,6 @@ def test_jobs_of_dead_workers_are_processed_one_by_one(ann: Member, world: World
         assert_due(world, row)
     ann.bring("A fourth kiln.")
     assert [len(jobs.claim("ingestion", 4)) for _ in range(4)] == [1, 1, 1, 1]
-
-
-def test_a_synchronous_version_is_newer_than_a_pending_one(
-    ann: Member, services: Services, people: People, worker: Worker
-):
-    ann.bring("The kiln is hot.", external_id="kiln")
-    new = NewDocument(people.acme.id, "Kiln", "The kiln is cold.", external_id="kiln", collection="docs")
-    stored = ingest(services.database, services.embedder, people.ann.principal, new)
-    assert worker.work() == BatchResult()
-    assert ann.texts() == ["The kiln is cold."]
-    assert ann.row({"id": stored.document_id})["status"] == "completed"
 
 
 def test_jobs_run_with_the_rights_of_the_user_who_added_them(

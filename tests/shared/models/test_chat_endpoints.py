@@ -93,8 +93,6 @@ def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
     [
         "temperature must be between 0 and 2",
         "Invalid request.",
-        "'temperature': 5 is greater than the maximum of 2",
-        "temperature must be non-negative, got 5.",
         "Invalid value for 'temperature'",
     ],
 )

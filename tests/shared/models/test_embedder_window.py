@@ -53,7 +53,6 @@ SERVERS = {
     "ollama": ("nomic-embed-text", [OLLAMA_MODELS, MISSING, OLLAMA_DETAILS], 2048),
     "none of them": ("any", [Reply(json={"data": []}), MISSING, MISSING], None),
     "ollama behind a page": ("nomic", [Reply(json={"data": 5}), Reply(body=b"<html>"), OLLAMA_DETAILS], 2048),
-    "no JSON": ("any", [Reply(body=b"<html>")], None),
     "lists": ("any", [Reply(json=[]), Reply(json=[]), Reply(json={"model_info": []})], None),
     "a window of no use": ("nomic", [llama_cpp(n_ctx=0, n_ctx_train=0), MISSING, MISSING], None),
 }

@@ -21,10 +21,9 @@ FORMS: list[dict[str, Any]] = json.loads(
 )
 # Unknown models, fine-tuned ones, and names that contain or resemble a known one.
 OTHERS = (
-    "my-model", "e5", "e5-large-v3", "e5-large-v2-legal", "finetuned-multilingual-e5-large", "nomic-embed",
-    "nomic-embed-vision-v1.5", "bge-reranker-large", "bge-m3-retromae", "bge-small-fr", "mxbai-rerank-large",
-    "qwen3-reranker-0.6b", "qwen3:8b", "gte-qwen", "jina-clip-v2", "embed-english-v2.0", "text-embedding-006",
-    "text-embedding-3-large", "snowflake-arctic-instruct", "gemini-2.5-flash", "stella", "ruri-reranker-base",
+    "my-model", "e5", "e5-large-v3", "e5-large-v2-legal", "finetuned-multilingual-e5-large",
+    "nomic-embed-vision-v1.5", "bge-reranker-large", "bge-m3-retromae", "mxbai-rerank-large",
+    "qwen3-reranker-0.6b", "gte-qwen", "embed-english-v2.0", "text-embedding-3-large", "gemini-2.5-flash",
 )  # fmt: skip
 
 

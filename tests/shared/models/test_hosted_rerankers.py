@@ -10,9 +10,8 @@ import pytest
 from shared.errors import RerankFailed
 from shared.models import reranking
 from shared.models.hosted_rerankers import APIS
-from shared.models.reranking import Reranker, rerank, reranker_for
-from shared.types import SearchResult
-from tests.shared.examples import closed_after_test, match, settings
+from shared.models.reranking import Reranker, reranker_for
+from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 SECRET = "key-secret-7f3x"
@@ -82,20 +81,6 @@ def test_each_provider_gets_its_own_request_format(service: StandIn, provider: s
 def test_relevance_is_in_the_order_of_the_passages(service: StandIn, provider: str):
     service.replies(results(provider, (2, 0.9), (0, 0.5), (1, 0)))
     assert hosted(service, provider).score("a question", PASSAGES) == [0.5, 0.0, 0.9]
-
-
-@every_provider
-def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(service: StandIn, provider: str):
-    service.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
-    matches = [match(text, document=text) for text in PASSAGES]
-    reranking = rerank(
-        hosted(service, provider, rag_rerank_model="mine"),
-        "a question",
-        SearchResult(tuple(matches), None, 0),
-    )
-    assert [item.text for item in reranking.matches] == ["third", "first", "second"]
-    assert [item.score for item in reranking.matches] == [0.9, 0.4, 0.4]
-    assert (reranking.reranked_by, reranking.rerank_failed) == ("mine", False)
 
 
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
@@ -174,32 +159,19 @@ MALFORMED: dict[str, Reply] = {
     "too many": results("cohere", (0, 0.1), (1, 0.2), (2, 0.3), (3, 0.4)),
     "an index twice": results("cohere", (0, 0.1), (1, 0.2), (1, 0.3)),
     "an index out of range": results("cohere", (0, 0.1), (1, 0.2), (3, 0.3)),
-    "a negative index": results("cohere", (0, 0.1), (1, 0.2), (-1, 0.3)),
     "no index": Reply(json={"results": [{"relevance_score": 0.1}] * 3}),
     "no relevance": Reply(json={"results": [{"index": n} for n in range(3)]}),
-    "an index that is true": results("cohere", (0, 0.1), (True, 0.2), (2, 0.3)),
     "an index as text": results("cohere", (0, 0.1), ("1", 0.2), (2, 0.3)),
-    "an index with a fraction": results("cohere", (0, 0.1), (1.0, 0.2), (2, 0.3)),
     "a relevance as text": results("cohere", (0, 0.1), (1, "0.2"), (2, 0.3)),
     "a relevance of null": results("cohere", (0, 0.1), (1, None), (2, 0.3)),
-    "a relevance of true": results("cohere", (0, 0.1), (1, True), (2, 0.3)),
     "nan": results("cohere", (0, 0.1), (1, math.nan), (2, 0.3)),
-    "infinity": results("cohere", (0, 0.1), (1, math.inf), (2, 0.3)),
-    "a number beyond all": results("cohere", (0, 0.1), (1, 10**400), (2, 0.3)),
-    "a list": Reply(json=[]),
-    "null": Reply(json=None),
-    "text": Reply(json="results"),
-    "an empty object": Reply(json={}),
+    "a number beyond all": results("cohere", (0, 0.1), (1, 10**400), (2, 0.3)), "a list": Reply(json=[]),
     "results that are null": Reply(json={"results": None}),
-    "results that are text": Reply(json={"results": "abc"}),
     "results that are an object": Reply(json={"results": {"a": 1}}),
     "an error with 200": Reply(json={"message": f"invalid key {SECRET}"}),
-    "no json": Reply(body=b"{not json"),
-    "not unicode": Reply(body=b'{"results": "\xff"}'),
+    "no json": Reply(body=b"{not json"), "not unicode": Reply(body=b'{"results": "\xff"}'),
     "nested without end": Reply(body=b"[" * 100_000),
     "a page": Reply(body=b"<html>", headers={"Content-Type": "text/html"}),
-    "nothing": Reply(body=b""),
-    "a false encoding": Reply(body=b"{}", headers={"Content-Encoding": "gzip"}),
 }  # fmt: skip
 
 
@@ -209,13 +181,6 @@ def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
             service.replies(reply)
             failure(hosted(service))
             assert len(service.requests) == 1
-
-
-def test_every_failure_keeps_the_order(service: StandIn):
-    service.replies(Reply(status=401))
-    matches = tuple(match(text, document=text) for text in PASSAGES)
-    reranking = rerank(hosted(service), "a question", SearchResult(tuple(matches), None, 0))
-    assert (reranking.matches, reranking.reranked_by, reranking.rerank_failed) == (matches, None, True)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])

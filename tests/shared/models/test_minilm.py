@@ -77,16 +77,17 @@ def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
 
 
 def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
-    expected = minilm.embed(MIXED, Role.DOCUMENT)
+    texts = [text[:120] for text in MIXED]
+    expected = minilm.embed(texts, Role.DOCUMENT)
     counts = [minilm.count_tokens(text) for text in MIXED]
     start = Barrier(8)
 
     def work(turn: int) -> None:
         start.wait()
         for index in range(turn - 3, turn):
-            assert same(minilm.embed([MIXED[index]], Role.DOCUMENT), [expected[index]])
+            assert same(minilm.embed([texts[index]], Role.DOCUMENT), [expected[index]])
         assert [minilm.count_tokens(text) for text in MIXED] == counts
-        assert same(minilm.embed(MIXED, Role.DOCUMENT), expected)
+        assert same(minilm.embed(texts, Role.DOCUMENT), expected)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))

@@ -92,15 +92,16 @@ def test_a_text_of_the_window_is_embedded_whole_and_a_longer_one_truncated(e5: M
 
 @INSTALLED
 def test_results_are_the_same_in_eight_threads(e5: MultilingualE5) -> None:
-    expected = e5.embed(MIXED, Role.DOCUMENT)
+    texts = [text[:120] for text in MIXED]
+    expected = e5.embed(texts, Role.DOCUMENT)
     counts = [e5.count_tokens(text) for text in MIXED]
     start = Barrier(8)
 
     def work(turn: int) -> None:
         start.wait()
-        assert same(e5.embed([MIXED[turn]], Role.DOCUMENT), [expected[turn]])
+        assert same(e5.embed([texts[turn]], Role.DOCUMENT), [expected[turn]])
         assert [e5.count_tokens(text) for text in MIXED] == counts
-        assert same(e5.embed(MIXED, Role.DOCUMENT, background=turn % 2 == 0), expected)
+        assert same(e5.embed(texts, Role.DOCUMENT, background=turn % 2 == 0), expected)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))

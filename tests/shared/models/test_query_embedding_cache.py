@@ -19,7 +19,7 @@ from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed
 from shared.models.query_embedding_cache import embed_query
 from shared.services import Services
-from shared.types import Principal, Query
+from shared.types import Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.shared.examples import closed_after_test
@@ -87,41 +87,6 @@ def test_another_instance_uses_the_cached_vector(service: StandIn, made: Made, p
     embedded(made(), people.ann)
     assert embedded(made(), people.ann) == close_to(1)
     assert len(service.requests) == 1
-
-
-def test_another_user_s_same_question_is_embedded_again(service: StandIn, remote: Services, people: People):
-    """Of the same org too: its duration does not reveal another user's question."""
-    answers_with(service, 1, 2, 3, 4)
-    requests = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
-    assert requests == [vector(1), vector(2), vector(3), vector(4)]
-    assert len(service.requests) == 4
-    assert embedded(remote, people.ann) == close_to(1)
-
-
-def test_a_user_s_api_keys_share_the_user_s_cache(service: StandIn, remote: Services, people: People):
-    answers_with(service, 1, 2)
-    embedded(remote, people.kim)
-    for claims in ({"scopes": ["retrievals:read"]}, {"org": people.bolt.id}, {"collection": people.bolt.id}):
-        caller = Principal(people.kim.id, people.kim.key_token(**claims))
-        assert embed_query(remote.database, remote.embedder, caller, QUESTION, HOUR) == close_to(1)
-    assert len(service.requests) == 1
-
-
-def test_a_different_text_is_a_different_question(service: StandIn, remote: Services, people: People):
-    answers_with(service, 1, 2, 3, 4, 5)
-    embedded(remote, people.ann)
-    for seed, other in enumerate(["how hot may the kiln become?", f"{QUESTION} ", "", "?"], start=2):
-        assert embedded(remote, people.ann, other) == vector(seed)
-
-
-def test_a_different_model_is_a_different_question(
-    service: StandIn, made: Made, people: People, world: World
-):
-    answers_with(service, 1, 2, 3)
-    embedded(made(), people.ann)
-    assert embedded(made(rag_embedding_model="bge-m3"), people.ann) == vector(2)
-    assert embedded(made(), people.ann) == close_to(1), "a deployment that goes back finds what it had"
-    assert remembered(world, people.ann) == 2
 
 
 def test_an_expired_question_is_embedded_again(

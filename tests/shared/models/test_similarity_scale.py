@@ -24,6 +24,24 @@ def embeddings_by(embedder: Embedder, request: Request) -> Any:
     return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
 
 
+@pytest.fixture(scope="module")
+def once(embedder: Embedder) -> Embedder:
+    """The local model, which embeds the texts of a measurement once for all tests."""
+
+    vectors: dict[tuple[str, ...], list[list[float]]] = {}
+
+    class Once:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(embedder, name)
+
+        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
+            if (key := tuple(texts)) not in vectors:
+                vectors[key] = embedder.embed(texts, role, background=background)
+            return vectors[key]
+
+    return Once()
+
+
 @pytest.fixture
 def endpoint() -> Iterator[StandIn]:
     with StandIn() as server:
@@ -42,12 +60,12 @@ class Constant:
         return [[1.0, 1e-7 * (hash(text) % 97)] for text in texts]
 
 
-def test_the_scale_is_the_mean_of_matching_and_of_other_pairs(embedder: Embedder):
-    questions, passages = (embed(embedder, texts, role) for texts, role in zip(pairs(), Role, strict=True))
+def test_the_scale_is_the_mean_of_matching_and_of_other_pairs(once: Embedder):
+    questions, passages = (embed(once, texts, role) for texts, role in zip(pairs(), Role, strict=True))
     cosines = [
         [sum(a * b for a, b in zip(one, other, strict=True)) for other in passages] for one in questions
     ]
-    scale = measure_scale(embedder)
+    scale = measure_scale(once)
     assert scale
     assert scale.matching == pytest.approx(fmean(row[index] for index, row in enumerate(cosines)))
     others = [value for index, row in enumerate(cosines) for place, value in enumerate(row) if place != index]
@@ -61,21 +79,21 @@ def test_a_model_with_about_one_vector_for_all_texts_has_no_scale():
 
 
 def test_a_failed_measurement_is_repeated_after_a_pause(
-    embedder: Embedder, remote: Embedder, endpoint: StandIn, monkeypatch: pytest.MonkeyPatch
+    once: Embedder, remote: Embedder, endpoint: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     refused = Reply(status=401, json={"error": {"message": "Incorrect API key"}})
-    endpoint.replies(refused, Reply(json=lambda request: embeddings_by(embedder, request)))
+    endpoint.replies(refused, Reply(json=lambda request: embeddings_by(once, request)))
     assert scale_of(remote) is None
     assert scale_of(remote) is None
     assert len(endpoint.requests) == 1
     later = time.monotonic() + 61
     monkeypatch.setattr("shared.models.similarity_scale.time", SimpleNamespace(monotonic=lambda: later))
-    assert scale_of(remote) == measure_scale(embedder)
+    assert scale_of(remote) == measure_scale(once)
 
 
-def test_the_measurement_counts_for_no_org(embedder: Embedder, remote: Embedder, endpoint: StandIn):
+def test_the_measurement_counts_for_no_org(once: Embedder, remote: Embedder, endpoint: StandIn):
     """An org without tokens does not keep a model from being measured, and pays for nothing."""
-    endpoint.replies(Reply(json=lambda request: embeddings_by(embedder, request)))
+    endpoint.replies(Reply(json=lambda request: embeddings_by(once, request)))
     with measured() as usage:
         usage.exceeded = frozenset({Quota.EMBEDDING})
         with pytest.raises(EmbeddingQuotaExceeded):

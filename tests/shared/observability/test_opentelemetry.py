@@ -84,7 +84,9 @@ def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trac
     with StandIn() as stand_in:
         settings = collector(stand_in)
         with started_client(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
-            headers = {**people.ann.headers(), "traceparent": TRACEPARENT, "X-Request-Id": "the-request"}
+            # A trace that the caller does not sample is exported, too.
+            traced = {"traceparent": TRACEPARENT[:-1] + "0", "X-Request-Id": "the-request"}
+            headers = people.ann.headers() | traced
             assert client.post("/api/rag/answer", json=QUESTION, headers=headers).status_code == 200
         spans = spans_of(stand_in)
     request, steps = request_and_steps(spans)
@@ -151,15 +153,6 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
                 own_spans = [span for span in spans if span.parent_span_id == server.span_id]
                 names = [span.name for span in own_spans]
                 assert sorted(names) == sorted(STEPS[:4])
-
-
-def test_an_unsampled_trace_of_the_caller_is_exported_anyway(people: People, monkeypatch: pytest.MonkeyPatch):
-    with StandIn() as stand_in:
-        with started_client(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
-            headers = {**people.ann.headers(), "traceparent": TRACEPARENT[:-1] + "0"}
-            assert client.post("/api/rag/search", json=QUESTION, headers=headers).status_code == 200
-        request, steps = request_and_steps(spans_of(stand_in))
-    assert (request.trace_id.hex(), len(steps)) == (TRACE_ID, 4)
 
 
 def test_the_route_is_the_template_and_no_token_or_text_is_exported(
@@ -397,15 +390,13 @@ def test_a_slow_collector_delays_no_response(people: People, document: str, monk
             release.set()
 
 
-@pytest.mark.parametrize("trouble", ["down", "slow", "refusing", "failing", "dropping"])
+@pytest.mark.parametrize("trouble", ["down", "slow", "failing"])
 def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_the_process(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):
     replies = {
         "slow": Reply(delay=600),
-        "refusing": Reply(status=403),
         "failing": Reply(status=503, headers={"Retry-After": "600"}),
-        "dropping": Reply(drop=True),
     }
     # What ended is sent ten times a second, so that the sending meets the requests.
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
@@ -430,14 +421,6 @@ EVENT = {
         "stage": "$default",
     },
 }  # fmt: skip
-
-
-def test_on_lambda_spans_are_sent_before_the_process_freezes(stack: Stack, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(opentelemetry, "FLUSH_SECONDS", 60)
-    with StandIn() as stand_in:
-        assert handled(stack, monkeypatch, collector(stand_in)) < 60
-        request, _ = request_and_steps(spans_of(stand_in))
-    assert request.name == "GET /health"
 
 
 # The batch processor's force_flush ignores its time-out, and waits as long as the exporter does.

@@ -1,18 +1,13 @@
 """Identifiers and questions; and how a question reaches the database."""
 
-from typing import Any
-
 import pytest
 
 from shared import pipeline
-from shared.errors import NotFound
-from shared.models.embedding_roles import Role
-from shared.models.embeddings import embed
-from shared.retrieval.chunk_search import has_identifier, similar
+from shared.retrieval.chunk_search import has_identifier
 from shared.services import Services
 from shared.text.identifiers import is_identifier
-from shared.types import Filters, Mode, Query, QueryEmbedding, ResultKind, SimilarTo
-from tests.actors import NOBODYS, World
+from shared.types import Filters, Mode, Query
+from tests.actors import World
 from tests.conftest import People
 from tests.shared.examples import match
 from tests.sql import passages
@@ -56,59 +51,8 @@ def test_the_keyword_text_may_differ_from_the_question(services: Services, peopl
         assert [entry.text for entry in matches] == [expected]
 
 
-def test_preferred_source_types_come_first_in_every_mode(
-    subtests: pytest.Subtests, services: Services, people: People, world: World
-):
-    """As far as ann's equally good documents go."""
-    vectors = embed(services.embedder, ["pump"], Role.QUESTION)
-    for source_type in ("a", "b", "c"):
-        fields: dict[str, Any] = {"embedding_model": services.embedder.model, "source_type": source_type}
-        passages.put(world, people.ann, "pump", vectors=vectors, **fields)
-    for mode in Mode:
-        for source_type in ("a", "b", "c"):
-            with subtests.test(mode=mode, source_type=source_type):
-                query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
-                result = pipeline.search(services, people.ann.principal, query)
-                assert result.matches[0].source_type == source_type
-                assert (result.vector_ms > 0) is (mode is not Mode.KEYWORD)
-                assert (result.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
-
-
 def test_an_empty_result_has_no_leg_durations(services: Services, people: People):
     """Ann asks for an unknown identifier."""
     query = Query("pump", filters=Filters(source_types=("none",)))
     result = pipeline.search(services, people.ann.principal, query)
     assert (result.matches, result.vector_ms, result.lexical_ms) == ((), 0, 0)
-
-
-def test_similar_items_exclude_the_subject(
-    subtests: pytest.Subtests, services: Services, people: People, world: World
-):
-    """Ann asks, and her org has two documents."""
-    vectors = embed(services.embedder, ["pump"], Role.QUESTION)
-    model, ann = services.embedder.model, people.ann.principal
-    first, second = (
-        passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
-        for text in ("pump", "a pump")
-    )
-    ((chunk,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
-    subjects = {
-        SimilarTo("chunk", chunk): {second},
-        SimilarTo("document", first): {second},
-        SimilarTo("text", "pump"): {first, second},
-    }
-    for mode in (Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID):
-        query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
-        for result in ResultKind:
-            for subject, expected in subjects.items():
-                vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
-                with subtests.test(mode=mode, result=result, subject=subject.kind):
-                    embeddings = (QueryEmbedding(model, vector),)
-                    page = similar(services.database, ann, subject, embeddings, query, result)
-                    assert {entry.document_id for entry in page.matches} == expected
-                    assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
-            with subtests.test(mode=mode, result=result, subject="unknown"):
-                subject = SimilarTo("document", NOBODYS)
-                with pytest.raises(NotFound) as missing:
-                    similar(services.database, ann, subject, (QueryEmbedding(model),), query, result)
-                assert missing.value.code == "subject_not_found"

@@ -68,28 +68,9 @@ def test_another_user_s_and_missing_ids_are_not_found(services: Services, people
     assert set(answers) == {"org_not_found"}
 
 
-def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
-    services: Services, people: People, made: Made
-):
-    private = made(people.acme.id, people.ann)
-    for actor in (people.ann, people.ada):
-        assert locate(services.database, actor.principal, private, None).collection_id == private
-    assert missing(services, people.alf.principal, private, None)[0] == "workspace_not_found"
-
-
 def test_a_workspace_that_is_being_loaded_is_missing(services: Services, people: People, made: Made):
     loading = made(people.acme.id, loads="x")
     assert missing(services, people.ann.principal, loading, None)[0] == "workspace_not_found"
-
-
-def test_a_bound_key_finds_only_its_workspace(services: Services, people: People, made: Made):
-    """Ann's key, of whose org she sees more."""
-    home, other = made(people.acme.id), made(people.acme.id)
-    key = Principal(people.ann.id, people.ann.key_token(collection=home))
-    assert locate(services.database, key, home, people.acme.id).collection_id == home
-    assert missing(services, key, other, people.acme.id)[0] == "workspace_not_found"
-    kim = Principal(people.kim.id, people.kim.key_token())
-    assert missing(services, kim, None, people.bolt.id)[0] == "org_not_found"
 
 
 def test_a_workspace_or_an_org_is_required(services: Services, people: People):

@@ -22,7 +22,7 @@ QUESTIONS = {
         "Que es SAML?",
         "¿Vacaciones?",
     ],
-}
+}  # fmt: skip
 
 
 def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytest.Subtests):

@@ -13,7 +13,7 @@ import pytest
 
 from local import access_tokens
 from shared.access.token_signer import Signer
-from tests.actors import Actor, World, key_arguments, put_arguments, vector
+from tests.actors import Actor, World, key_arguments, vector
 from tests.conftest import People
 from tests.sql.sql_as_user import become
 
@@ -21,7 +21,6 @@ LISTED_FIELDS = {
     "id", "org_id", "owner_id", "name", "prefix", "scopes", "collection", "created_at", "expires_at",
     "last_used_at", "revoked_at",
 }  # fmt: skip
-SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
@@ -81,14 +80,6 @@ def fresh() -> str:
 # -- create -------------------------------------------------------------------------------------------
 
 
-def test_a_member_of_several_orgs_must_name_one(people: People):
-    assert refusal(people.kim.rpc("rag_create_key", key_arguments())) == (400, "org_required")
-    assert created(people.kim, org_id=people.bolt.id)["org_id"] == people.bolt.id
-    narrowed = people.kim.token(rag={"org": people.acme.id})
-    (row,) = rows(people.kim.rpc("rag_create_key", key_arguments(), token=narrowed))
-    assert row["org_id"] == people.acme.id
-
-
 def test_a_private_collection_takes_precedence_over_the_org_s(people: People, world: World):
     for owner in (None, people.ann.id):
         statement = "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'notes')"
@@ -100,21 +91,13 @@ def test_a_private_collection_takes_precedence_over_the_org_s(people: People, wo
 
 
 OUT_OF_BOUNDS: list[dict[str, Any]] = [
-    {"name": ""}, {"name": "x" * 101}, {"name": "a\u200bb"}, {"name": "a\u202eb"}, {"name": "\u001b[2J"},
-    {"name": None}, {"name": "a\u0000b"},
-    {"prefix": ""}, {"prefix": None}, {"prefix": "mn_live_"}, {"prefix": "mn_live_abc"},
-    {"prefix": "mn_live_abcde"}, {"prefix": "mn_other_abcd"}, {"prefix": "MN_LIVE_abcd"},
-    {"prefix": "mn_live_ab d"}, {"prefix": "mn_live_abcd\n"}, {"prefix": "x mn_live_abcd"},
-    {"hash": ""}, {"hash": None}, {"hash": "a" * 63}, {"hash": "a" * 65}, {"hash": "A" * 64},
-    {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
-    {"scopes": []}, {"scopes": None}, {"scopes": ["everything"]}, {"scopes": ["documents:read", "x"]},
-    {"scopes": [None]}, {"scopes": ["documents:read", None]}, {"scopes": ["Documents:read"]},
-    {"scopes": [""]}, {"scopes": ["*"]}, {"scopes": ["documents:read"] * 10_000},
+    {"name": ""}, {"name": "x" * 101}, {"name": "a\u202eb"}, {"name": None}, {"prefix": None},
+    {"prefix": "mn_live_"}, {"prefix": "mn_live_abcde"}, {"prefix": "mn_other_abcd"},
+    {"prefix": "MN_LIVE_abcd"}, {"hash": "a" * 65}, {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
+    {"scopes": []}, {"scopes": None}, {"scopes": ["documents:read", "x"]}, {"scopes": ["Documents:read"]},
     # cardinality() and <@ look through dimensions, and no list could show such a key.
-    {"scopes": [["documents:read"]]},
-    {"expires_at": LONG_AGO}, {"expires_at": "-infinity"}, {"expires_at": "infinity"},
-    {"expires_at": "9999-12-31T00:00:00Z"}, {"expires_at": "20000-01-01T00:00:00Z"},
-    {"expires_at": "tomorrow-ish"},
+    {"scopes": [["documents:read"]]}, {"expires_at": LONG_AGO}, {"expires_at": "-infinity"},
+    {"expires_at": "infinity"}, {"expires_at": "20000-01-01T00:00:00Z"},
 ]  # fmt: skip
 
 
@@ -128,8 +111,8 @@ def test_a_value_out_of_bounds_creates_no_key(people: People, world: World, subt
 
 
 AT_BOUNDS: list[dict[str, Any]] = [
-    {"name": "x"}, {"name": "x" * 100}, {"name": "Ключ 🔑"}, {"prefix": "mn_test_A-_9"},
-    {"prefix": "mn_admin_abcd"}, {"prefix": "sk_abcd"}, {"expires_at": "9999-12-30T00:00:00Z"},
+    {"name": "x" * 100}, {"prefix": "mn_test_A-_9"}, {"prefix": "mn_admin_abcd"},
+    {"expires_at": "9999-12-30T00:00:00Z"},
 ]  # fmt: skip
 
 
@@ -214,20 +197,7 @@ def test_the_scope_admin_needs_an_admin_of_that_org(people: People, world: World
     assert stored(world, people.ada) == 1
 
 
-CHANGES = [
-    "requests_per_minute = 1000000", "scopes = array['admin']", "hash = repeat('0', 64)",
-    "org_id = gen_random_uuid()", "collection_id = null", "name = 'mine'", "created_at = now()",
-]  # fmt: skip
-
-
-def test_keys_cannot_be_changed_deleted_or_created_for_others_in_sql(
-    people: People, world: World, subtests: pytest.Subtests
-):
-    created(people.ann)
-    statements = [f"update rag.api_keys set {change}" for change in CHANGES]
-    for statement in (*statements, "delete from rag.api_keys"):
-        with subtests.test(statement), pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(people.ann, statement)
+def test_keys_cannot_be_created_for_others_in_sql(people: People, world: World):
     insertion = (
         "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
         "values (%s, %s, 'x', 'sk_abcd', %s, array['admin'])"
@@ -235,7 +205,6 @@ def test_keys_cannot_be_changed_deleted_or_created_for_others_in_sql(
     for actor in (people.ada, people.alf):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(actor, insertion, people.acme.id, people.ann.id, fresh())
-    assert stored(world, people.ann) == 1
 
 
 # -- list ---------------------------------------------------------------------------------------------
@@ -289,8 +258,8 @@ def test_a_lifetime_restarts_at_the_rotation(people: People, world: World):
 
 
 FAULTS: list[dict[str, Any]] = [
-    *({"overlap_seconds": overlap} for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1)),
-    {"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None},
+    *({"overlap_seconds": overlap} for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1)), {"prefix": "x"},
+    {"hash": "x"},
 ]  # fmt: skip
 
 
@@ -366,7 +335,7 @@ def test_an_exchange_records_its_time_and_an_ended_key_has_none(people: People, 
         assert world.sql("select last_used_at from rag.api_keys where id = %s", key) == [(None,)]
 
 
-NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]
+NO_HASHES: list[Any] = [None, "", 7, [], "0" * 64]
 
 
 def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, subtests: pytest.Subtests):
@@ -376,26 +345,6 @@ def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, 
         with subtests.test(digest=digest):
             assert open_key(people.ann, digest) == []
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
-
-
-def test_the_look_up_token_sees_one_row_only(people: People, world: World):
-    people.ann.put([vector(1)])
-    digest = fresh()
-    key = created(people.ann, digest)
-    created(people.ann)
-    claims: dict[str, Any] = {"sub": None, "rag": {"key_hash": digest}}
-    visible = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
-    assert visible == [(key["id"],)]
-    for table in ("orgs", "members", "collections", "documents", "chunks", "rate_limits", "request_counts"):
-        assert world.as_user(people.ann, f"select * from rag.{table}", **claims) == []
-    token = finder(people.ann, digest)
-    assert rows(people.ann.rpc("rag_list_keys", token=token)) == []
-    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}, token=token).json() is False
-    assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
-    assert people.ann.rpc("rag_rotate_key", rotation(key["id"]), token=token).status_code == 404
-    assert people.ann.rpc("rag_create_key", key_arguments(), token=token).status_code == 404
-    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)]), token=token)
-    assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("gone", ["org", "owner", "collection"])

@@ -4,7 +4,6 @@ which bounds, and what becomes of it when what it hangs on goes."""
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -151,14 +150,12 @@ def test_a_turn_needs_an_accessible_collection(people: People, world: World):
 
 
 TURNS: list[tuple[Any, int]] = [
-    ([], 400), ([USER_MESSAGE] * 1001, 400), ("How?", 400), (None, 400), ([None], 400),
+    ([], 400), ([USER_MESSAGE] * 1001, 400), ("How?", 400), ([None], 400),
     ([{"role": "tool", "content": "x"}], 400), ([{"role": "user"}], 400),
-    ([{"role": "user", "content": None}], 400), ([{"role": "user", "content": {"text": "x"}}], 400),
-    ([{**USER_MESSAGE, "details": []}], 400), ([{**USER_MESSAGE, "details": {"a": "x" * 70_000}}], 400),
-    ([{**USER_MESSAGE, "content": "a\0b"}], 400),
+    ([{"role": "user", "content": {"text": "x"}}], 400),
+    ([{**USER_MESSAGE, "details": {"a": "x" * 70_000}}], 400), ([{**USER_MESSAGE, "content": "a\0b"}], 400),
     ([USER_MESSAGE, {**USER_MESSAGE, "content": "é" * 100_001}], 400),
-    ([{**USER_MESSAGE, "content": "é" * 100_000}], 200), ([{**USER_MESSAGE, "content": ""}], 200),
-    ([{**USER_MESSAGE, "details": None}], 200), ([USER_MESSAGE] * 1000, 200),
+    ([{**USER_MESSAGE, "content": "é" * 100_000}], 200), ([USER_MESSAGE] * 1000, 200),
 ]  # fmt: skip
 TITLES: list[tuple[str | None, int]] = [
     ("x" * 200, 200), ("", 200), (None, 200), ("x" * 201, 400), ("a\u202eb", 400),
@@ -314,10 +311,3 @@ def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
             assert "Seq Scan on sessions" not in plan, plan
             assert "Seq Scan on messages" not in plan, plan
         connection.rollback()
-
-
-def test_an_unknown_session_id_reveals_nothing(people: People):
-    save_session(people.bob)
-    for function in ("rag_list_session_messages", "rag_delete_session", "rag_open_session"):
-        answer = people.ann.rpc(function, {"session_id": str(uuid4())})
-        assert refusal(answer) == (404, "session_not_found")

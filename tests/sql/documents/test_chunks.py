@@ -51,17 +51,6 @@ def test_a_chunk_s_own_text_is_not_stored(people: People, world: World):
     assert stored(world, people.ann) == [first, second] * 5
 
 
-def test_a_chunk_s_text_comes_from_its_own_document(people: People, world: World):
-    """Shorter documents are in the collection and in the call."""
-    people.ann.put([vector(1)], content="short", title="a")
-    people.ann.put([vector(seed) for seed in range(20)], title="b")
-    one, two = (put_arguments(people.acme, [vector(1)] * count) for count in (1, 20))
-    documents = [{**each["document"], "chunks": each["chunks"]} for each in (one, two)]
-    answer = people.ann.rpc("rag_put_documents", {"collection": "default", "documents": documents})
-    assert answer.status_code == 200, answer.text
-    assert all(text == span for text, span in stored(world, people.ann))
-
-
 def test_spans_count_characters(people: People, world: World):
     """Characters of one to four bytes, across the blocks in which the text is read."""
     draw = random.Random(22)  # noqa: S311  # not a secret

@@ -9,7 +9,7 @@ import pytest
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.process_faults import wait_for_waiters
-from tests.sql.sql_as_user import become, run
+from tests.sql.sql_as_user import become
 
 
 def collections(world: World, org: Org) -> list[tuple[Any, ...]]:
@@ -46,14 +46,6 @@ def test_a_collection_is_created_by_its_first_document(people: People, world: Wo
     assert home_of(world, people.ann.put([vector(1)])) == ("default", None, None)
 
 
-def test_two_orgs_have_separate_collections_of_one_name(people: People, world: World):
-    people.ann.put([vector(1)], collection="handbook", title="of Acme")
-    people.bob.put([vector(1)], collection="handbook", title="of Bolt")
-    assert collections(world, people.acme) == collections(world, people.bolt) == [("handbook", None)]
-    assert [row["title"] for row in people.ann.match(vector(1))] == ["of Acme"]
-    assert [row["title"] for row in people.bob.match(vector(1))] == ["of Bolt"]
-
-
 def test_a_user_s_own_collection_takes_precedence_over_the_org_s(people: People, world: World):
     people.alf.put([vector(1)], collection="notes")
     owns(world, people.ann, "notes")
@@ -61,17 +53,6 @@ def test_a_user_s_own_collection_takes_precedence_over_the_org_s(people: People,
     assert home_of(world, own) == ("notes", people.ann.id, people.ann.id)
     assert home_of(world, people.alf.put([vector(3)], collection="notes")) == ("notes", None, None)
     assert collections(world, people.acme) == [("notes", None), ("notes", people.ann.id)]
-
-
-def test_a_private_collection_is_its_owner_s_and_does_not_block_its_name(people: People, world: World):
-    """Alf can neither write to ann's diary nor see that there is one; an admin sees it."""
-    owns(world, people.ann, "diary")
-    people.ann.put([vector(1)], collection="diary")
-    assert len(people.ann.match(vector(1))) == len(people.ada.match(vector(1))) == 1
-    assert people.alf.match(vector(1)) == []
-    for actor in (people.alf, people.ada):
-        assert home_of(world, actor.put([vector(1)], collection="diary")) == ("diary", None, None)
-    assert world.as_user(people.alf, "select name, owner_id from rag.collections") == [("diary", None)]
 
 
 def test_a_name_is_unique_per_org_and_per_owner(people: People, world: World):
@@ -107,45 +88,6 @@ def test_concurrent_writers_of_a_new_name_create_one_collection(people: People, 
     assert len(documents) == len(authors)
     assert collections(world, people.acme) == [("new", None)]
     assert len(people.ann.match(vector(1))) == len(authors)
-
-
-def test_a_deleted_collection_s_documents_and_chunks_are_deleted(people: People, world: World):
-    people.ann.put([vector(1), vector(2)], collection="old", title="old")
-    people.ann.put([vector(3)], collection="kept", title="kept")
-    world.as_user(people.alf, "delete from rag.collections where name = 'old'")
-    assert {row["title"] for row in people.ann.match(vector(1))} == {"kept"}
-    assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(1,)]
-
-
-FOREIGN = [
-    "insert into rag.collections (org_id, name) values (%(org)s, 'planted')",
-    "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(self)s, 'planted')",
-    "update rag.collections set org_id = %(org)s",
-    "select rag.ensure_collection(%(org)s, 'planted')",
-]
-FOR_ANOTHER = [
-    "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(ann)s, 'planted')",
-    "update rag.collections set owner_id = %(ann)s where name = 'alfs'",
-    "update rag.collections set owner_id = %(ann)s where name = 'shared'",
-]
-
-
-def test_a_collection_cannot_move_to_another_org_or_user(
-    people: People, world: World, subtests: pytest.Subtests
-):
-    people.bob.put([vector(1)])
-    # No foreign key stands in the way: only the policy does.
-    world.sql("delete from rag.documents where org_id = %s", people.bolt.id)
-    owns(world, people.alf, "alfs")
-    people.alf.put([vector(1)], collection="shared")
-    before = collections(world, people.acme)
-    for actor, statements in ((people.bob, FOREIGN), (people.alf, FOR_ANOTHER)):
-        names = {"org": people.acme.id, "self": actor.id, "ann": people.ann.id}
-        for statement in statements:
-            refused = pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security")
-            with subtests.test(statement), refused:
-                run(actor, statement, **names)
-            assert collections(world, people.acme) == before
 
 
 def test_a_name_with_a_user_s_id_belongs_to_that_user(

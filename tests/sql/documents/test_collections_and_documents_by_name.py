@@ -86,14 +86,6 @@ def test_an_update_creates_no_document(people: People):
     assert refusal(people.ann.rpc("rag_put_documents", absent)) == (404, "collection_not_found")
 
 
-def test_a_document_without_a_name_is_updated_by_id(people: People):
-    (row,) = put(people.ann, new(None, "old", 1))
-    (changed,) = put(people.ann, new(row["document_id"], "new", 2), only_present=True)
-    assert changed["document_id"] == row["document_id"]
-    (remaining,) = listed(people.ann)["documents"]
-    assert (remaining["name"], remaining["content"]) == (row["document_id"], "new")
-
-
 def test_a_private_document_of_a_name_is_updated_before_the_shared_one(people: People):
     put(people.ann, new("a", "shared", 1))
     put(people.ann, new("a", "ann's own", 2, private=True))
@@ -167,18 +159,6 @@ def test_the_listed_names_are_usable_by_the_caller(people: People):
     assert people.alf.rpc("rag_list_names").json() == ["a", "b"]
     # An admin names a user's own by its name alone, and sees a private one by its id.
     assert people.ada.rpc("rag_list_names").json() == sorted(["a", "b", mine])
-
-
-def test_a_member_of_several_orgs_must_name_one(people: People):
-    for function, arguments in (
-        ("rag_find_collection", {"collection": "docs"}),
-        ("rag_put_documents", {"collection": "docs", "documents": []}),
-    ):
-        assert refusal(people.kim.rpc(function, arguments)) == (400, "org_required")
-    token = people.kim.token(rag={"org": people.bolt.id})
-    answer = people.kim.rpc("rag_put_documents", {"collection": "docs", "documents": []}, token=token)
-    assert answer.status_code == 200
-    assert people.bob.rpc("rag_list_names").json() == ["docs"]
 
 
 def test_only_a_complete_last_segment_makes_a_name_a_user_s(people: People, world: World):

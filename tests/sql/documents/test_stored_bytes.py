@@ -7,6 +7,7 @@ import pytest
 
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql import passages
 
 COUNTED = "select coalesce(sum(bytes), 0)::bigint from rag.stored_bytes where org_id = %s"
 STORED = """
@@ -55,7 +56,7 @@ def test_every_change_of_a_document_counts(people: People, world: World):
 
 def test_the_log_stays_short(people: People, world: World):
     for number in range(200):
-        put(people.ann, people.acme, 1 + number, external_id="a")
+        passages.put(world, people.ann, "0" * (1 + number), chunks=[], external_id="a")
     assert stored(world, people.acme) == 200
     ((rows,),) = world.sql("select count(*) from rag.stored_bytes where org_id = %s", people.acme.id)
     # The chance of 199 writes without a fold is 3 in a million.

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.actors import Actor, World
@@ -100,25 +99,3 @@ def test_the_graph_setting_needs_the_right_to_write_documents(world: World, peop
     assert switch(people.ann, home, True, token).status_code == 200
     refused = people.ann.rpc("rag_build_graph", {"collection_id": home}, token=token)
     assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
-
-
-def test_an_extraction_cannot_be_leased_or_requested_for_another_user(world: World, people: People):
-    document = put(world, people.ann, TEXTS[0])
-    insert = (
-        "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id) "
-        "select org_id, id, 'extraction', id, collection_id, %s from rag.documents where id = %s "
-        "on conflict (org_id, id) do update set user_id = excluded.user_id"
-    )
-    for actor, statement in (
-        (people.alf, "update rag.jobs set user_id = %s where id = %s"),
-        (people.alf, insert),
-        (people.ann, "update rag.jobs set state = 'running', lease = %s where id = %s"),
-    ):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(actor, statement, people.ada.id, document)
-
-
-def test_nothing_is_pending_with_the_graph_off(world: World, people: People):
-    collection(world, people.ann, "off", enable_knowledge_graph=False)
-    document = put(world, people.ann, TEXTS[0], collection="off", chunks=named({TEXTS[0]: ["Ann Lee"]}))
-    assert graph_rows(world, document) == 0

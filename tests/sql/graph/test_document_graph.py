@@ -99,31 +99,6 @@ def test_another_org_or_collection_has_no_graph(world: World, people: People, ch
     assert OWNED in naming.edges(across)
 
 
-def test_a_name_in_two_orgs_connects_nothing(world: World, people: People, chain: list[str]):
-    chunk = NamedChunk("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
-    bolt = naming.put(world, people.bob, "Kestrel", chunk)
-    graph = graph_of(world, people.kim, [bolt], org_id=people.bolt.id, hops=2)[bolt]
-    assert naming.edges(graph) == {("kestrel", "LED_BY", "osprey")}
-    for graph in graph_of(world, people.kim, chain, org_id=people.acme.id, hops=2).values():
-        assert "osprey" not in naming.ids(graph)
-
-
-def test_a_private_document_changes_nothing_for_others(world: World, people: People, chain: list[str]):
-    def seen(actor: Actor) -> Row:
-        return graph_of(world, actor, chain, org_id=people.acme.id, hops=2)
-
-    before = {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)}
-    relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel")]
-    named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
-    chunk = NamedChunk("e", ["Wren", named, "Billing Service"], relations)
-    mine = naming.put(world, people.ann, "Kestrel", chunk, private=True)
-    assert {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)} == before
-    for actor in (people.ann, people.ada):
-        assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor)[chain[0]])
-    assert graph_of(world, people.alf, [mine]) == {}
-    assert set(graph_of(world, people.ada, [mine])) == {mine}
-
-
 def test_deleted_documents_are_not_in_other_graphs(world: World, people: People, chain: list[str]):
     passages.delete(world, people.ann, chain[1])
     assert naming.edges(graph_of(world, people.ann, chain[:1], hops=2)[chain[0]]) == {OWNED}

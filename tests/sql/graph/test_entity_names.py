@@ -9,31 +9,21 @@ from tests.actors import World
 
 SAME: list[tuple[str, ...]] = [
     ("Billing Team", "BILLING TEAM", "billing-team", "Billing_Team", " the Billing  Team\n"),
-    ("Billing Team", "“Billing Team”"),
     ("Élan Café", "Elan Cafe", "E\u0301lan Cafe\u0301", "ÉLAN CAFÉ"),
     ("O'Brien", "O’Brien", "O´Brien", "OBrien", "O'Brien's", "O’Brien’s"),
     ("Straße", "STRASSE", "Strasse"),
-    ("Łódź", "Lodz", "ŁÓDŹ"),
-    ("Ærø Sø", "Aero So"),
     ("İstanbul", "Istanbul", "ıstanbul"),
-    ("ﬁrm №1", "firm No1"),
     ("ＡＢＣ", "abc"),
     ("Casablanca (1942 film)", "Casablanca", "CASABLANCA （映画）"),
     ("The Beatles", "Beatles", "the the beatles"),
-    ("(The Who)", "Who"),
     ("INC-4821", "inc 4821", "INC/4821", "INC–4821"),
     ("Иван Петров", "ИВАН ПЕТРОВ", "иван-петров"),
-    ("Юрий", "ЮРИИ"),
     ("Οδυσσεύς", "ΟΔΥΣΣΕΥΣ", "οδυσσευσ"),
     ("محمد", "مُحَمَّد", "محـمد"),
-    ("شركة، النور", "شركة النور"),
     ("שלום עולם", "שָׁלוֹם עוֹלָם", "שלום־עולם"),
-    ("हिन्दी संगठन", "हिन्दी  संगठन।"),
     ("สำนักงานใหญ่", "สํานักงานใหญ่"),
     ("東京タワー", "東京タワー。", "「東京タワー」"),
     ("ガンダム", "ｶﾞﾝﾀﾞﾑ", "カ\u3099ンタ\u3099ム"),
-    ("北京大学", "《北京大学》"),
-    ("한국 전력", "한국\u3000전력"),
     ("soft\u00adhyphen", "softhyphen", "soft\u200bhyphen"),
     ("Ship 🚀 It", "Ship It", "🚢 ship❤️it"),
 ]
@@ -45,7 +35,7 @@ DIFFERENT: list[tuple[str, ...]] = [
     ("Ship It", "Shipit"),
     ("The", "Theo"),
 ]
-NOTHING = ["", " ", "🚀", "❤️", "👩‍👩‍👧", "---", "…", "()", "\u200b", "。、"]
+NOTHING = ["", "🚀", "---", "()", "\u200b"]
 
 
 def entity(world: World, name: str | None) -> Any:
@@ -102,8 +92,8 @@ def test_folding_an_entity_is_idempotent(world: World):
 
 
 CONFUSABLE_NAMES = [
-    ("Kestrel", "Kestral"), ("Phillips", "Filips"), ("Catherine", "Kathryne"), ("Schmidt", "Schmiddt"),
-    ("Azure Works", "Asure Vorks"), ("Mackenzie", "Makenzie"), ("Ottawa", "Otawa"), ("Петрров", "Петров"),
+    ("Kestrel", "Kestral"), ("Phillips", "Filips"), ("Catherine", "Kathryne"), ("Azure Works", "Asure Vorks"),
+    ("Петрров", "Петров"),
 ]  # fmt: skip
 
 
@@ -129,16 +119,10 @@ def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World)
 TITLES: dict[str, dict[str, float]] = {
     "Casablanca": {"casablanca": 1},
     "Casablanca (film)": {"casablanca": 1, "casablanca film": 1, "film": 0.6},
-    "The Billing Team": {"billing team": 1},
     "Outage 42: Billing": {"outage 42 billing": 1, "outage 42": 0.6, "billing": 0.6},
-    "Paris, Texas": {"paris texas": 1, "paris": 0.6, "texas": 0.6},
     "docs/on-call.md": {"docs on call md": 1, "on call": 0.9},
     "Teams | Kestrel — Oslo": {"teams kestrel oslo": 1, "teams": 0.6, "kestrel": 0.6, "oslo": 0.6},
-    "東京、大阪": {"東京 大阪": 1, "東京": 0.6, "大阪": 0.6},
-    "A - B - A": {"a b a": 1},
-    "Ann's": {"ann": 1},
-    "🚀": {},
-    "x": {},
+    "東京、大阪": {"東京 大阪": 1, "東京": 0.6, "大阪": 0.6}, "A - B - A": {"a b a": 1}, "🚀": {},
 }  # fmt: skip
 
 
@@ -157,24 +141,12 @@ def test_a_long_title_has_at_most_ten_entities(world: World):
 
 
 PATHS = {
-    "runbooks/wherry.md": "wherry",
-    "repos/inkwell/CODEOWNERS": "inkwell",
-    "inkwell/README.md": "inkwell",
-    "meetings/2025-06-17-marram.md": "marram",
-    "chat/20250617_marram.txt": "marram",
-    "tickets/INC-4821": "INC-4821",
-    "https://wiki.example/handbook/fjord-syn/?page=2#top": "fjord-syn",
-    "https://wiki.example/handbook/index.html": "handbook",
-    "https://wiki.example": None,
-    "mail/2025-03/0114.eml": None,
-    "README.md": None,
-    "9f86d081884c7d659a2feaa0c55ad015": None,
-    "a/" + "x" * 81: None,
-    "a/bad\u202ename": None,
+    "runbooks/wherry.md": "wherry", "repos/inkwell/CODEOWNERS": "inkwell", "inkwell/README.md": "inkwell",
+    "meetings/2025-06-17-marram.md": "marram", "tickets/INC-4821": "INC-4821",
+    "https://wiki.example/handbook/fjord-syn/?page=2#top": "fjord-syn", "mail/2025-03/0114.eml": None,
+    "9f86d081884c7d659a2feaa0c55ad015": None, "a/" + "x" * 81: None, "a/bad\u202ename": None,
     "a/two\nlines": None,
-    "🚀": None,
-    "": None,
-}
+}  # fmt: skip
 
 
 def test_a_path_names_its_file_or_folder(world: World, subtests: pytest.Subtests):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.actors import MODEL, NOBODYS, Actor, World, vector
+from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.naming import NamedChunk
@@ -165,11 +165,8 @@ def test_a_preferred_type_comes_first_among_equals(world: World, people: People)
 FIELDS: dict[str, tuple[Row, Row]] = {
     "collection": ({"collection": "wanted"}, {"collection": "wanted"}),
     "source type": ({"source_type": "email"}, {"source_type": "email"}),
-    "language": ({"lang": "fr-CA"}, {"lang": "fr"}),
     "from": ({"occurred_at": "2026-05-01T00:00:00Z"}, {"date_from": "2026-05-01T00:00:00Z"}),
-    "to": ({"occurred_at": "2026-05-01T00:00:00Z"}, {"date_to": "2026-05-01T00:00:00Z"}),
     "author": ({"author": "ann"}, {"authors": ["ann", "x"]}),
-    "labels": ({"labels": ["red"]}, {"labels": ["red"]}),
     "metadata": ({"metadata": {"a": {"b": 1}}}, {"metadata": {"a": {"b": 1.0}}}),
     "metadata range": ({"metadata": {"a": 2}}, {"metadata": {"a": {"$gt": 1}}}),
     "model": ({"embedding_model": "another"}, {"model": "another"}),
@@ -207,18 +204,6 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
                 assert {row["document_id"] for row in result["matches"]} <= set(remaining)
 
 
-def test_an_excluded_document_leads_nowhere(world: World, people: People):
-    owners = ("Kestrel", "Osprey")
-    own, excluded = (NamedChunk(name, [name], [("Heron", "OWNED_BY", name)]) for name in owners)
-    remaining = naming.put(world, people.ann, "Heron", own)
-    naming.put(world, people.ann, "Heron", excluded, metadata={"a": 1})
-    for metadata in ({"a": {"$ne": 1}}, {"a": {"$exists": False}}):
-        result = naming.graph(world, people.ann, "Who owns Heron?", filters={"metadata": metadata})
-        assert {row["document_id"] for row in result["matches"]} == {remaining}
-        assert naming.edges(result) == {("heron", "OWNED_BY", "kestrel")}
-        assert set(result["evidence"]) <= set(naming.chunk_ids(world, remaining))
-
-
 def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):
     """The most prominent mention of the name is in a document that the filter excludes."""
     naming.put(world, people.ann, "t", NamedChunk("a", ["Heron"]), source_type="email")
@@ -228,55 +213,6 @@ def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: Worl
     result = naming.graph(world, people.ann, "Heron", filters={"source_type": "email"})
     assert naming.ids(result) == ["heron"]
     assert not set(naming.chunk_ids(world, excluded)) & set(result["evidence"])
-
-
-def test_two_orgs_of_one_user_are_not_connected(world: World, people: People):
-    """A name that both know leads to both, each by itself."""
-    owned = NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    led = NamedChunk("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
-    acme = naming.put(world, people.ann, "Heron", owned)
-    bolt = naming.put(world, people.bob, "Kestrel", led)
-    result = naming.graph(world, people.kim, "Who leads the owner of Heron?")
-    assert set(naming.ids(result)) == {"heron", "kestrel"}
-    assert {entity["org_id"] for entity in result["entities"]} == {people.acme.id}
-    assert {row["document_id"] for row in result["matches"] if row["graph_score"] > 0} == {acme}
-    result = naming.graph(world, people.kim, "Kestrel")
-    homes = {(edge["org_id"], edge["from"], edge["to"]) for edge in result["edges"]}
-    assert homes == {(people.acme.id, "heron", "kestrel"), (people.bolt.id, "kestrel", "osprey")}
-    homes_of_kestrel = [entity["org_id"] for entity in result["entities"] if entity["id"] == "kestrel"]
-    assert sorted(homes_of_kestrel) == sorted([people.acme.id, people.bolt.id])
-    for org, document_id in ((people.acme.id, acme), (people.bolt.id, bolt)):
-        result = naming.graph(world, people.kim, "Kestrel", filters={"org_id": org})
-        assert {row["document_id"] for row in result["matches"]} == {document_id}
-        assert {entity["org_id"] for entity in result["entities"]} == {org}
-
-
-def test_a_private_document_changes_nothing_for_others(
-    world: World, people: People, subtests: pytest.Subtests
-):
-    """Neither rows nor counts nor weights; its owner and the org's admins see what it adds."""
-    fill(world, people)
-    question = "Who leads Kestrel and the Billing Service?"
-    naming.put(world, people.alf, "Notes", NamedChunk("kestrel again", ["Kestrel", "Billing Service"]))
-    everyone = [people.alf, people.kim, people.bob]
-
-    def seen(actor: Actor, mode: str) -> Row:
-        return naming.untimed(naming.graph(world, actor, question, mode=mode, top_k=100, hops=2))
-
-    before = {(mode, actor.id): seen(actor, mode) for mode in MODES for actor in everyone}
-    relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel"),
-                 ("Wren", "ALIAS_OF", "Kestrel")]  # fmt: skip
-    named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
-    chunk = NamedChunk("secretive", ["Wren", named, "Billing Service"], relations)
-    for title in ("Kestrel", "Billing Service", "Wren"):
-        naming.put(world, people.ann, title, chunk, chunk, private=True)
-    for mode in MODES:
-        with subtests.test(mode=mode):
-            for actor in everyone:
-                assert seen(actor, mode) == before[mode, actor.id]
-            for actor in (people.ann, people.ada):
-                assert "secretive" in naming.contents(seen(actor, mode)["matches"])
-                assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor, mode))
 
 
 def test_results_are_deterministic(world: World, people: People):
@@ -318,8 +254,7 @@ def test_an_invalid_argument_is_a_typed_error(shared_people: People, subtests: p
 
 
 ODD_ARGUMENTS: list[dict[str, Any]] = [
-    {"filters": None}, {"prefer": None},
-    {"query_text": "🚀"}, {"query_text": "x" * 10_000}, {"query_text": "Who " * 2500}, {"top_k": 300},
+    {"filters": None}, {"prefer": None}, {"query_text": "🚀"}, {"query_text": "x" * 10_000},
 ]  # fmt: skip
 
 
@@ -330,9 +265,3 @@ def test_a_null_argument_counts_as_omitted(shared_people: People, subtests: pyte
             answer = shared_people.ann.rpc("rag_graph_search", arguments)
             assert answer.status_code == 200, answer.text
             assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
-
-
-def test_omitted_arguments_have_defaults(people: People):
-    people.ann.put([vector(1)] * 12)
-    arguments = {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
-    assert len(people.ann.rpc("rag_graph_search", arguments).json()["matches"]) == 10

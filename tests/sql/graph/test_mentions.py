@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.actors import World
@@ -51,17 +50,9 @@ def test_a_chunk_s_names_are_deleted_with_it(world: World, people: People):
     assert naming.relations(world, document_id) == []
 
 
-def test_names_of_every_script_are_stored(world: World, people: People):
-    names = ["Иван Петров", "Ελλάδα", "شركة النور", "חברת חשמל", "हिन्दी संगठन", "สำนักงานใหญ่", "北京大学",
-             "東京タワー", "한국전력", "Ærø", "C++", "🚀 Ship"]  # fmt: skip
-    document_id = naming.put(world, people.ann, "t", NamedChunk("x", names))
-    assert sorted(row[2] for row in rows(world, document_id)) == sorted(names)
-
-
 NO_NAMES: list[Any] = [
-    None, 7, True, [], [FULL], "Heron", {}, {"kind": "person"}, {"name": None}, {"name": 7},
-    {"name": ["Heron"]}, {"name": {"name": "Heron"}}, {"name": ""}, {"name": "   "}, {"name": "🚀"},
-    {"name": "…"}, {"name": "x" * 201}, {"name": "He\u202eron"}, {"name": "He\u0007ron"}, {"name": "\u200b"},
+    None, 7, [], "Heron", {"kind": "person"}, {"name": None}, {"name": ""}, {"name": "🚀"},
+    {"name": "x" * 201}, {"name": "He\u202eron"},
 ]  # fmt: skip
 
 
@@ -77,28 +68,19 @@ def test_invalid_names_are_left_out_and_valid_ones_stored(
 
 ODD: dict[str, tuple[dict[str, Any], Any]] = {
     "kind of blanks": ({"kind": "a b"}, ("name", None, None)),
-    "kind in capitals": ({"kind": "Person"}, ("name", None, None)),
     "kind of no text": ({"kind": {"a": 1}}, ("name", None, None)),
-    "kind too long": ({"kind": "k" * 41}, ("name", None, None)),
     "kind of its own": ({"kind": "space_ship"}, ("space_ship", None, None)),
-    "weight above": ({"weight": 7}, (None, None, 1)),
-    "weight below": ({"weight": -7}, (None, None, 0)),
+    "weight above": ({"weight": 7}, (None, None, 1)), "weight below": ({"weight": -7}, (None, None, 0)),
     "weight beyond all": ({"weight": int("1" + "0" * 299)}, (None, None, 1)),
-    "weight next to nothing": ({"weight": 1e-300}, (None, None, 0)),
     "weight as text": ({"weight": "1"}, (None, None, 0.5)),
-    "weight that is none": ({"weight": "NaN"}, (None, None, 0.5)),
-    "weight as a list": ({"weight": [1]}, (None, None, 0.5)),
     "no weight": ({"weight": None}, (None, None, 0.5)),
     "said as text": ({"surfaces": "Curtiz"}, (None, ["Michael Curtiz"], None)),
-    "said as an object": ({"surfaces": {"a": 1}}, (None, ["Michael Curtiz"], None)),
     "said nothing": ({"surfaces": []}, (None, [], None)),
     "said what is none": (
         {"surfaces": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]},
         (None, [], None),
     ),
-    "said partly": ({"surfaces": [None, "Curtiz", "\u202ex"]}, (None, ["Curtiz"], None)),
     "said twice": ({"surfaces": ["Curtiz", "Curtiz"]}, (None, ["Curtiz"], None)),
-    "said by nobody": ({"surfaces": None}, (None, ["Michael Curtiz"], None)),
     "more than is known": ({"colour": "red"}, (None, None, None)),
 }  # fmt: skip
 
@@ -136,24 +118,3 @@ def test_a_chunk_has_at_most_two_hundred_names_and_a_document_ten_thousand(world
     chunks = [NamedChunk(f"x{part}", names[200 * part : 200 * (part + 1)]) for part in range(50)]
     document_id = naming.put(world, people.ann, "t", *chunks)
     assert reading.counts(world, document_id) == [0, 10_000, 0, 1]
-
-
-def test_a_name_in_every_chunk_has_a_row_in_each(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", *[NamedChunk(f"x{n}", ["Heron"]) for n in range(300)])
-    assert [ordinal for ordinal, _ in naming.mentions(world, document_id)] == list(range(300))
-
-
-def test_a_member_cannot_write_mentions_without_the_chunk_s_document(world: World, people: People):
-    """Row security and the keys, past rag_put_document."""
-    mine = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]))
-    naming.put(world, people.bob, "t", NamedChunk("x", ["Heron"]))
-    columns = "document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight, sound, "
-    columns += "ending"
-    mentions = "from rag.mentions where document_id = %s"
-    copy = f"insert into rag.mentions (org_id, {columns}) select %s, {columns} {mentions}"
-    for org in (people.acme.id, people.bolt.id):
-        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
-            world.as_user(people.ann, copy, org, mine)
-    with pytest.raises(psycopg.errors.ForeignKeyViolation):
-        world.as_user(people.kim, copy, people.bolt.id, mine)
-    assert world.as_user(people.bob, f"delete {mentions} returning 1", mine) == []

@@ -30,7 +30,6 @@ ENDS = [
     ("Heron: Kestrel", [], True),
     ("t", ["Heron"], False),
     ("Heron", [], False),
-    ("t", [], False),
     ("t", ["Heron Kestrel"], False),
 ]
 
@@ -53,7 +52,7 @@ def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_docum
     assert naming.relations(world, naming.put(world, people.ann, "t", chunk)) == []
 
 
-SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")]
+SELF_RELATIONS = [("Heron", "Heron"), ("Heron (bird)", "HERON")]
 
 
 def test_an_entity_is_not_related_to_itself(world: World, people: People, subtests: pytest.Subtests):

@@ -1,6 +1,5 @@
 """What documents are about: rows that live and die with titles, wherever these are written."""
 
-import json
 from typing import Any
 
 import pytest
@@ -122,18 +121,6 @@ def test_a_collection_may_be_outside_the_graph(world: World, people: People):
     result = naming.graph(world, people.ann, "Who owns Heron?")
     assert (result["entities"], result["edges"]) == ([], [])
     assert naming.contents(result["matches"]) == ["z"]
-
-
-@pytest.mark.parametrize(
-    "config", [{}, {"enable_knowledge_graph": True}, {"enable_knowledge_graph": None}], ids=str
-)
-def test_other_collections_are_in_the_graph(world: World, people: People, config: dict[str, Any]):
-    naming.put(world, people.ann, "x", "x", collection="any")
-    world.sql("update rag.collections set config = %s::jsonb where name = 'any'", json.dumps(config))
-    document_id = naming.put(
-        world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), collection="any"
-    )
-    assert reading.counts(world, document_id) == [1, 1, 0, 1]
 
 
 def test_a_title_without_words_has_no_subjects(world: World, people: People):

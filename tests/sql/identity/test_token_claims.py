@@ -14,7 +14,7 @@ ID = "3F2504E0-4f89-41d3-9a0c-0305e82c3301"
 # The tokens of users: they carry no claim of ours, or an empty one.
 UNCLAIMED: list[dict[str, Any]] = [{}, {"rag": None}, {"rag": {}}, {"scopes": []}, {"collection": ID}]
 # A claim that is no object: nothing can be read from it.
-UNREADABLE: list[Any] = ["", "admin", 7, 0, True, False, [], ["admin"], [{"scopes": ["admin"]}]]
+UNREADABLE: list[Any] = ["", 7, True, [], [{"scopes": ["admin"]}]]
 
 
 def asked(world: World, people: People, expression: str, **claims: Any) -> Any:
@@ -58,10 +58,8 @@ def test_one_of_the_required_scopes_or_admin_allows(
 
 
 NO_SCOPES: list[Any] = [
-    [], "", "documents:read", "admin", "{admin}", 7, 0, True, False, {},
-    {"documents:read": True}, {"admin": True}, {"0": "admin"}, [["documents:read"]], [["admin"]],
-    [{"admin": True}], [None], [True], ["ADMIN"], ["Documents:Read"], ["documents:read "],
-    ["documents:*"], ["*"], ["documents"], ["documents:readx"], [""],
+    [], "", "admin", 7, True, {}, {"admin": True}, [["documents:read"]], [None], ["ADMIN"], ["documents:*"],
+    ["documents:readx"],
 ]  # fmt: skip
 
 
@@ -99,10 +97,7 @@ def test_a_claim_that_is_not_an_object_has_no_scope_collection_or_org(
             assert refused.json()["details"] == "no_org"
 
 
-NO_IDS: list[Any] = [
-    "", "null", "*", "default", "' or true --", 7, True, False, [], [ID], {}, {"id": ID}, [None],
-    ID[:-1], ID + "0", f" {ID}", f"{ID} ", f"{ID}\n", f"{{{ID}}}", ID.replace("-", ""), f"{ID},{ID}",
-]  # fmt: skip
+NO_IDS: list[Any] = ["", "null", 7, False, [ID], {"id": ID}, ID[:-1], f" {ID}", f"{ID}\n", f"{{{ID}}}"]
 
 
 def test_a_collection_claim_binds_and_a_malformed_one_matches_no_collection(

@@ -40,9 +40,8 @@ def drift(world: World, people: People) -> list[tuple[Any, ...]]:
         return sorted(counted ^ set(connection.execute(RECOUNTED.encode(), orgs).fetchall()), key=str)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
-    library = Library(world, seed)
+def assert_postings(world: World, library: Library) -> None:
+    """Fails unless they have exactly the terms of the chunks."""
     expected = terms_of(world, library.passages)
     rows = world.sql(
         "select chunks.id::text, term, place & 65535, (place >> 16) & 65535 from rag.postings "
@@ -60,9 +59,10 @@ def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_counts_match_the_postings_after_any_writes(world: World, seed: int):
+def test_postings_match_the_chunks_and_counts_the_postings_after_any_writes(world: World, seed: int):
     library = Library(world, seed)
     people = library.people
+    assert_postings(world, library)
     orgs = [people.acme.id, people.bolt.id]
     assert drift(world, people) == []
     world.as_user(people.ada, "delete from rag.collections where name = 'notes' and owner_id is null")
@@ -166,13 +166,6 @@ def test_concurrent_writers_and_folding_neither_deadlock_nor_drift(world: World,
         for task in tasks:
             task.result()
     assert drift(world, people) == []
-
-
-def test_unused_words_are_removed(world: World, people: People):
-    document_id = passages.put(world, people.ann, "write to xena@acme.example")
-    assert passages.delete(world, people.ann, document_id)
-    rows = world.sql("select term from rag.term_counts where org_id = %s", people.acme.id)
-    assert rows == []
 
 
 def test_a_repeatedly_written_term_has_few_count_rows(world: World, people: People):

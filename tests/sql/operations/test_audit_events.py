@@ -1,10 +1,8 @@
 """rag.audit_events: recorded events, omitted ones, and their retention."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.actors import Actor, World
@@ -60,8 +58,8 @@ def test_an_admin_s_event_in_a_user_s_namespace_belongs_to_that_user(people: Peo
 
 NO_EVENTS: list[dict[str, Any]] = [
     {"event": "knowledge.read"}, {"event": None}, {"namespace": ""}, {"namespace": "x" * 256},
-    {"namespace": None}, {"documents": -1}, {"chunks": -1}, {"chunks": None}, {"top_score": 1.1},
-    {"top_score": -0.1}, {"top_score": "NaN"}, {"measures": [{"name": "made_up", "value": 1}]},
+    {"documents": -1}, {"chunks": None}, {"top_score": 1.1}, {"top_score": "NaN"},
+    {"measures": [{"name": "made_up", "value": 1}]},
     {"measures": [{"name": "gateway_knowledge_chunks_retrieved_total", "value": -1}]}, {"measures": {}},
 ]  # fmt: skip
 
@@ -112,14 +110,6 @@ def test_a_list_has_pages_with_the_latest_first(people: People):
         assert answer.status_code == 400, answer.text
 
 
-def test_a_member_of_two_orgs_must_name_one(people: People, world: World):
-    assert note(people.kim, 400)["details"] == "org_required"
-    token = people.kim.token(rag={"org": people.bolt.id})
-    people.kim.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "x"}, token=token)
-    world.sql("update rag.members set role = 'admin' where user_id = %s", people.kim.id)
-    assert [row["org_id"] for row in listed(people.kim)] == [people.bolt.id]
-
-
 def test_events_outlive_their_namespace_and_not_their_org(people: People, world: World):
     home = people.ann.rpc("rag_create_collection", {"name": "support"}).json()[0]["id"]
     note(people.ann)
@@ -136,19 +126,3 @@ def test_the_readme_s_statement_prunes_events(people: People, world: World):
     world.sql(f"{older} (select id from rag.audit_events where org_id = %s limit 1)", people.acme.id)
     world.sql("delete from rag.audit_events where created_at < now() - interval '90 days'")
     assert len(listed(people.ada)) == 1
-
-
-def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: World):
-    statement = (
-        "insert into rag.audit_events (org_id, owner_id, user_id, event, namespace, document_count, "
-        "chunk_count) values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
-    )
-    for column in ("created_at", "id"):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(people.ann, f"insert into rag.audit_events ({column}) values (null)")
-    acme, ann, alf = people.acme.id, people.ann.id, people.alf.id
-    for row in ((acme, None, alf), (people.bolt.id, None, ann), (acme, alf, ann)):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(people.ann, statement, *row)
-    world.as_user(people.ann, statement, people.acme.id, None, people.ann.id)
-    assert json.dumps(listed(people.ada)).count(people.ann.id) == 1

@@ -22,12 +22,10 @@ QUESTIONS = [
     ("welches Haus", {"de"}),
     ("une pompe", {"fr"}),
     ("東京", {"ja"}),
-    ("ポンプ", {"ja"}),
     ("pump Haus pompe", {"en-GB", "de", "fr"}),
     # Words that one of the languages passes over count in none.
     ("die running", {"en-GB"}),
     ("the der la pump", {"en-GB"}),
-    ("pump's", {"en-GB"}),
     ("nothing of it", set()),
     ("?!", set()),
 ]

@@ -34,29 +34,21 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
     ({"source_types": ["email", "doc"]}, "mail page"),
     ({"source_types": []}, "call mail page"),
     ({"lang": "en"}, "call mail"),
-    ({"lang": "EN-gb"}, "call"),
     ({"lang": "en-G"}, ""),
     ({"date_from": "2026-01-01T00:00:00Z"}, "call mail"),
     ({"date_from": "2026-01-01T00:00:00Z", "date_to": "2026-03-01T11:00:00Z"}, "call mail"),
     ({"date_to": "2026-03-01T10:59:59Z"}, "call"),
-    ({"date_from": "2027-01-01T00:00:00Z", "date_to": "2025-01-01T00:00:00Z"}, ""),
     ({"authors": ["ann"]}, "call"),
-    ({"authors": ["ann", "bob", "Ann"]}, "call mail page"),
     ({"authors": [None]}, ""),
     ({"origins": ["phone", "imap"]}, "call mail"),
     ({"states": ["open"]}, "call"),
     ({"labels": ["red"]}, "call mail"),
     ({"labels": ["blue", "green"]}, "call"),
-    ({"labels": ["re"]}, ""),
     ({"metadata": {"n": 1}}, "call mail"),
-    ({"metadata": {"n": 1.000}}, "call mail"),
     ({"metadata": {"n": "1"}}, "page"),
     ({"metadata": {"n": True}}, ""),
     ({"metadata": {"b": True}}, "mail"),
-    ({"metadata": {"b": None}}, "page"),
-    ({"metadata": {"s": "1", "n": 1}}, "call"),
     ({"metadata": {"s": "1", "n": 2}}, ""),
-    ({"metadata": {}}, "call mail page"),
     ({"labels": ["red"], "states": ["closed"], "source_types": ["email"]}, "mail"),
     # A kind of its own for each: an author is no label, and metadata is neither.
     ({"labels": ["ann"]}, ""),
@@ -65,11 +57,6 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
     ({"org_id": NOBODYS}, ""),
     ({"model": "another"}, ""),
     ({"unheard": "of"}, "call mail page"),
-    ({"document_ids": [NOBODYS], "without_chunk": NOBODYS}, "call mail page"),
-    (
-        dict.fromkeys(["source_type", "source_types", "lang", "authors", "labels", "metadata", "date_from"]),
-        "call mail page",
-    ),
 ]
 
 
@@ -89,8 +76,8 @@ def test_collections_are_filtered_by_id(shelf: Actor):
 
 
 BAD_FILTERS: list[Any] = [
-    [], "x", 1, True, {"metadata": []}, {"metadata": "x"}, {"metadata": 1}, {"org_id": "x"},
-    {"date_from": "x"}, {"authors": "ann"}, {"authors": {"a": 1}}, {"collection_ids": ["x"]},
+    [], "x", {"metadata": []}, {"org_id": "x"}, {"date_from": "x"}, {"authors": "ann"},
+    {"collection_ids": ["x"]},
 ]  # fmt: skip
 
 

@@ -96,26 +96,6 @@ def test_a_changed_document_is_found_by_its_new_values(world: World, people: Peo
     assert finds(year={"$gt": 2020}, owner={"$exists": False})
 
 
-def test_operators_leave_the_rows_of_others_out(world: World, people: People, subtests: pytest.Subtests):
-    """Of another org, and of another user's private document, whether the filter requires or excludes."""
-    heron = NamedChunk("Heron", ["Heron"])
-    mine = naming.put(world, people.ann, "mine", heron, metadata={"n": 1})
-    naming.put(world, people.alf, "private", heron, metadata={"n": 2, "s": "x"}, private=True)
-    naming.put(world, people.bob, "theirs", heron, metadata={"n": 3, "s": "x"})
-    filters: list[dict[str, Any]] = [
-        {"n": {"$ne": 9}}, {"n": {"$nin": [9]}}, {"s": {"$exists": False}}, {"n": {"$exists": True}},
-        {"n": {"$gte": 0}}, {"n": {"$in": [1, 2, 3]}}, {"s": {"$ne": "x"}},
-    ]  # fmt: skip
-    for metadata in filters:
-        for mode in MODES:
-            with subtests.test(metadata=metadata, mode=mode):
-                body = search(people.ann, mode, metadata).json()
-                rows = body["matches"] if mode == "graph" else body
-                assert [row["document_id"] for row in rows] == [mine]
-                if mode == "graph":
-                    assert {entity["org_id"] for entity in body["entities"]} == {people.acme.id}
-
-
 def test_sort_keys_order_numbers_exactly(world: World):
     draw = random.Random(7)  # noqa: S311  # not a secret
 

@@ -29,16 +29,6 @@ def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list
     return [str(number) for number in np.argsort(-similarity)[:top_k]]
 
 
-def test_a_match_equals_brute_force(people: People):
-    vectors = [vector(seed) for seed in range(60)]
-    people.ann.put(vectors)
-    rows = people.ann.match(vector(1000), top_k=10)
-    assert [row["content"] for row in rows] == nearest(vector(1000), vectors, 10)
-    assert all(row["exact"] and row["considered"] == 60 for row in rows)
-    expected = float(np.dot(vector(1000), vectors[int(rows[0]["content"])]))
-    assert rows[0]["similarity"] == pytest.approx(expected, abs=2e-3)
-
-
 def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world: World, small_exact_limit):
     """The textbook recipe returns 1 row of 10 here: the index hands out the large tenant's rows first."""
     people.bob.put([vector(seed) for seed in range(300)])
@@ -83,15 +73,6 @@ def test_the_index_scan_returns_full_pages_in_exact_order(
             assert len(results & set(best)) >= 0.9 * top_k
 
 
-def test_a_narrow_filter_on_a_large_org_still_fills_the_page(world: World, people: People, small_exact_limit):
-    people.ann.put([vector(seed) for seed in range(200)], source_type="doc")
-    people.ann.put([vector(seed) for seed in range(500, 530)], source_type="faq")
-    passages.add_to_index(world)
-    rows = people.ann.match(vector(1000), top_k=25, source_type="faq")
-    assert len(rows) == 25
-    assert {row["source_type"] for row in rows} == {"faq"}
-
-
 def test_equal_similarities_have_a_stable_order(people: People):
     people.ann.put([vector(7)] * 30)
     first, second = ([row["chunk_id"] for row in people.ann.match(vector(7), top_k=10)] for _ in range(2))
@@ -106,12 +87,6 @@ def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(world: W
     for top_k in (1, 10):
         results = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=top_k)]
         assert results == sorted(every)[:top_k]
-
-
-def test_only_chunks_of_the_requested_model_match(people: People):
-    people.ann.put([vector(1)], embedding_model="another-model")
-    assert people.ann.match(vector(1)) == []
-    assert len(people.ann.match(vector(1), model="another-model")) == 1
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [
@@ -130,7 +105,3 @@ def test_invalid_arguments_are_typed_errors(people: People, subtests: pytest.Sub
             answer = people.ann.rpc("rag_match", arguments)
             error = answer.json()
             assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)
-
-
-def test_an_empty_org_has_an_empty_match(people: People):
-    assert people.ann.match(vector(1)) == []

@@ -11,7 +11,6 @@ import pytest
 
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.sql.passages import untimed
 from tests.sql.sql_as_user import become
 
 BOUND = 64
@@ -70,14 +69,6 @@ def test_a_vector_is_returned_in_half_precision(people: People, world: World):
     assert world.sql(f"select {half} = {half}", str(arguments), str(results)) == [(True,)]
 
 
-def test_a_cached_vector_finds_the_same_as_the_original(people: People):
-    people.ann.put([vector(number) for number in range(20)])
-    remember(people.ann, 1, vector(99))
-    results = recall(people.ann, 1)
-    assert results is not None
-    assert untimed(people.ann.match(results)) == untimed(people.ann.match(vector(99)))
-
-
 def test_a_second_write_replaces_the_vector_and_its_age(people: People, world: World):
     remember(people.ann, 1, vector(1))
     grow_older(world, people.ann, HOUR - 5)
@@ -116,20 +107,6 @@ def test_the_oldest_of_more_than_64_rows_is_deleted(people: People, world: World
     remember(people.ann, 2)
     assert remembered(world, people.ann) == hashes[1:] + hashes[:1]
     assert remembered(world, people.alf) == [hash_of("his")]
-
-
-def test_a_full_cache_has_the_documented_size(people: People, world: World):
-    def size() -> int:
-        ((size,),) = world.sql("select pg_total_relation_size('rag.query_embeddings')")
-        return int(size)
-
-    world.sql("vacuum full rag.query_embeddings")
-    before = size()
-    users = [world.user() for _ in range(10)]
-    for user in users:
-        fill(world, user, BOUND)
-    world.sql("vacuum full rag.query_embeddings")
-    assert (size() - before) / len(users) < 300_000
 
 
 FAULTS: dict[str, list[dict[str, Any]]] = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import Actor, World, hit_arguments, put_arguments, vector, webhook_arguments
+from tests.actors import Actor, World, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 
 Row = dict[str, Any]
@@ -161,8 +161,3 @@ def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: Worl
     assert world.sql(text, people.acme.id) == []
     people.ann.rpc("rag_finish_load", {"collection_id": collection})
     assert world.sql(text, people.acme.id) == [("collection.created", "i")]
-
-
-def test_requests_of_the_function_are_counted(people: People):
-    hit = people.ann.rpc("rag_check_rate_limit", hit_arguments(function="index-snapshots"))
-    assert hit.status_code == 200

@@ -109,11 +109,9 @@ FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
     # The same again and again, in other words only by its letters.
     "loops": (lambda: Reply(json=plan("Who fixed it?", "who  FIXED it")), ["Who fixed it?"]),
     "prose": (lambda: Reply(json=says("I would rather not.")), None),
-    "no list": (lambda: Reply(json=says('{"steps": "none"}')), None),
     "no parts": (lambda: Reply(json=says(NO_PARTS)), None),
     "deep": (lambda: Reply(json=says("{" * 100_000)), None),
     "half a character": (lambda: Reply(json=plan("half \ud800", "half ?")), ["half ?"]),
-    "fault": (lambda: Reply(status=500), None),
     "busy": (lambda: Reply(status=429), None),
     "gone": (lambda: Reply(drop=True), None),
 }

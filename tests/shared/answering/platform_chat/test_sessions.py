@@ -4,9 +4,8 @@ import pytest
 
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.types import Message, Session
-from shared.errors import Conflict, InvalidRequest, NotFound
 from shared.services import Services
-from tests.actors import NOBODYS, Actor
+from tests.actors import Actor
 from tests.conftest import People
 
 
@@ -43,23 +42,3 @@ def test_characters_that_postgres_cannot_store_are_removed_from_an_answer(servic
     assert session.messages == (Message("assistant", "ab?"),)
     (long,) = save_session(services, people.ann, Message("assistant", "é" * 100_001)).messages
     assert len(long.content) == 100_000
-
-
-def test_a_missing_resource_is_named_in_the_error(services: Services, people: People):
-    database, caller = services.database, people.ann.principal
-    with pytest.raises(NotFound) as missing:
-        sessions.open_session(database, caller, NOBODYS, None)
-    assert (missing.value.code, missing.value.details) == ("session_not_found", {"session_id": NOBODYS})
-    with pytest.raises(NotFound) as missing:
-        sessions.open_session(database, caller, None, NOBODYS)
-    assert (missing.value.code, missing.value.details) == ("collection_not_found", {"collection_id": NOBODYS})
-    with pytest.raises(NotFound, match="session"):
-        sessions.save_turn(database, caller, Session(NOBODYS, people.acme.id, None), [Message("user", "x")])
-    with pytest.raises(InvalidRequest, match="several orgs"):
-        sessions.open_session(database, people.kim.principal, None, None)
-    (home,) = people.ann.rpc("rag_create_collection", {"name": "home"}).json()
-    place = sessions.open_session(database, caller, None, home["id"])
-    session = sessions.save_turn(database, caller, place, [Message("user", "x")])
-    with pytest.raises(Conflict) as other:
-        sessions.open_session(database, caller, session, NOBODYS)
-    assert other.value.code == "session_of_another_collection"

@@ -9,7 +9,6 @@ import struct
 import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,61 +129,14 @@ def test_a_decompression_bomb_is_abandoned_at_its_first_line():
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("size", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
-def test_memory_does_not_grow_with_the_data(tmp_path: Path, size: int):
-    """Measured at a tenth of the chunks and at all chunks, while data are written and read."""
-    folder = Store(f"file://{tmp_path}").folder("org", ("i",))
-    peaks = []
-    for number in (100, size // 10, size):
-        tracemalloc.start()
-        name = new_data_name()
-        with folder.writing(name) as file:
-            writer = Writer(file)
-            writer.document({**DOCUMENT, "chunks": number})
-            for _ in range(number):
-                writer.chunk(CHUNK)
-            data = writer.close(name)
-        manifest = manifest_of(b"", 1, number).model_copy(update={"data": data})
-        with folder.reading(name) as file:
-            assert sum(1 for _ in records(file, manifest)) == number + 1
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[2] < 1.1 * peaks[1], peaks
-
-
-def test_every_embedding_is_kept_bit_for_bit():
-    """By the value of the text, which is what the database reads."""
-    finite = [bits for bits in range(65536) if bits & 0x7C00 != 0x7C00]
-    for start in range(0, len(finite), 1536):
-        halves = finite[start : start + 1536]
-        text = to_database(b64encode(struct.pack(f">{len(halves)}H", *halves)).decode())
-        values = [float(value) for value in text.strip("[]").split(",")]
-        assert len(values) == 1536
-        converted = struct.unpack("<1536H", struct.pack("<1536e", *values))
-        assert list(converted[: len(halves)]) == halves
-        assert not any(converted[len(halves) :])
-
-
 def test_the_database_s_byte_order_is_converted():
     text = b64encode(b"\x3c\x00\x40").decode()
     assert to_database(text).startswith("[1,2,0,0,")
 
 
 INDEXES = [
-    "rag_index",
-    "",
-    ".",
-    "..",
-    "a.b",
-    "a/b",
-    "a%2Fb",
-    "a b",
-    "Ä",
-    "~",
-    "漢" * 255,
-    f"{'漢' * 254}字",
-    "A",
-]
+    "rag_index", "", ".", "..", "a.b", "a/b", "a%2Fb", "a b", "Ä", "~", "漢" * 255, f"{'漢' * 254}字", "A",
+]  # fmt: skip
 
 
 def test_every_index_has_its_own_safe_folder():
@@ -200,10 +152,8 @@ def test_every_index_has_its_own_safe_folder():
 
 def test_a_path_outside_the_root_is_refused(subtests: pytest.Subtests):
     cases: list[str] = [
-        "", "/", "/etc", "..", "../x", "a/../b", "a/..", "a//b", "a/", "a/./b", "././a", "a\\b", "..\\x",
-        "C:", "C:/x", "c:x", "s3://bucket/x", "file:///etc", "a::b", "a\0b", "a\nb", "~", "~root/x", "a*",
-        "a?b", "manifest.json", f"x/data-20260101T000000Z-{'0' * 32}.jsonl.gz", "a" * 256, "a/" * 400 + "a",
-        "\u202ea",
+        "", "/", "/etc", "..", "a/../b", "a//b", "a/", "a\\b", "C:", "s3://bucket/x", "a\nb", "~", "a?b",
+        "a" * 256, "a/" * 400 + "a", "\u202ea",
     ]  # fmt: skip
     for path in cases:
         with subtests.test(path=path), pytest.raises(InvalidRequest):

@@ -127,20 +127,6 @@ def test_a_heading_does_not_cut_off_a_short_beginning_or_a_title():
         assert only.text == text
 
 
-def test_a_heading_stays_with_a_text_that_fills_a_chunk():
-    """The heading leaves the chunk that it would end, and does not fit into the next."""
-    text = "one two three four five.\n# six seven eight\nnine ten eleven twelve thirteen fourteen x y."
-    chunks = chunk(text, size=10, overlap=2, count=words)
-    assert uncovered(text, chunks) == []
-    assert all(item.tokens <= 10 for item in chunks)
-
-
-def test_no_chunk_only_repeats_the_previous_one():
-    text = "One two three four five. Six seven.\n# eight nine\nten eleven twelve thirteen fourteen fifteen."
-    chunks = chunk(text, size=8, overlap=3, count=words)
-    assert all(one.end < following.end for one, following in pairwise(chunks)), chunks
-
-
 def test_the_overlap_consists_of_whole_sentences():
     text = "One two three four. Five six. Seven eight. Nine ten eleven twelve."
     chunks = chunk(text, size=8, overlap=3, count=words)
@@ -161,12 +147,6 @@ def test_abbreviations_of_the_language_do_not_end_a_chunk(subtests: pytest.Subte
             assert [item.text for item in chunks] == expected
 
 
-def test_without_overlap_nothing_is_repeated():
-    text = " ".join(f"Sentence number {number}." for number in range(40))
-    chunks = chunk(text, size=9, overlap=0, count=words)
-    assert all(one.end < following.start for one, following in pairwise(chunks))
-
-
 def test_a_transcript_is_split_between_turns():
     turns = [f"Anna: Logger {number} stopped. Is that right?\nBen: Yes, it is." for number in range(8)]
     chunks = chunk("\n".join(turns), size=20, overlap=0, count=words)
@@ -182,13 +162,6 @@ def test_a_sentence_longer_than_a_chunk_is_split_at_white_space():
     assert {word for item in chunks for word in item.text.split()} == set(text.split())
 
 
-def test_a_word_longer_than_a_chunk_is_split_anywhere():
-    text = "before " + "x" * 1000 + " after"
-    chunks = chunk(text, size=30, overlap=5, count=letters)
-    assert uncovered(text, chunks) == []
-    assert all(item.tokens <= 30 for item in chunks)
-
-
 def test_a_text_that_fits_is_one_trimmed_chunk_and_an_empty_one_none():
     assert chunk("\n  Only this.  \n", size=16, overlap=4, count=words) == [Chunk("Only this.", 3, 13, 2)]
     for empty in ("", " ", "\n\n\t \n"):
@@ -200,12 +173,6 @@ def test_invalid_sizes_are_refused(subtests: pytest.Subtests):
         refused = pytest.raises(ValueError, match="overlap must be at least 0 and below size")
         with subtests.test(size=size, overlap=overlap), refused:
             chunk("A text.", size=size, overlap=overlap, count=words)
-
-
-@given(TEXTS, st.integers(8, 40))
-def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedder, text: str, size: int):
-    chunks = chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens)
-    assert all(item.tokens == embedder.count_tokens(item.text) <= size for item in chunks)
 
 
 def test_the_demo_corpus_has_every_property_with_the_local_model_s_tokens(

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import ClientLeft
-from shared.ingestion.chunking.chunked_document import ChunkingConfig, chunk_document
+from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embeddings import Embedder
 
 LINES = "\n".join(f"Line {number}." for number in range(2000))
@@ -36,10 +36,3 @@ def test_a_chunk_within_a_table_has_the_span_of_the_table_s_header(embedder: Emb
     assert others
     headers = {text[item["header_start"] : item["header_end"]] for item in others}
     assert headers == {"| Depot | Weekdays | Sunday |"}
-
-
-def test_abbreviations_of_the_document_s_language_end_no_chunk(embedder: Embedder):
-    text = "Er glüht. Er ist bzw. war heiß. " * 40
-    chunked = chunk_document(embedder, "Ofen", text, "de", ChunkingConfig(size=32))
-    assert len(chunked.chunks) > 5
-    assert not any(item.text.endswith("bzw.") for item in chunked.chunks)

@@ -1,7 +1,6 @@
 """Undivided parts, and where chunks begin, by plan: spans exact, nothing lost, whatever the text."""
 
 from itertools import pairwise
-from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,6 @@ from shared.ingestion.chunking.text_parts import split
 from tests.shared.ingestion.chunking.test_chunk_packer import (
     COUNTERS,
     chunk,
-    letters,
     sizes,
     uncovered,
     words,
@@ -50,7 +48,7 @@ def keeps_every_property(text: str, plan: ChunkingPlan, size: int, overlap: int,
 
 
 @given(TEXTS, PLANS, sizes(), COUNTERS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_every_plan_keeps_spans_sizes_and_all_visible_text(
     text: str, plan: ChunkingPlan, limits: tuple[int, int], count: CountTokens
 ):
@@ -74,11 +72,6 @@ def test_sections_are_in_order_and_disjoint_and_headings_below_those_of_markdown
     assert places == sorted(places)
     assert parts.headings == sorted(parts.headings)
     assert all(level > 6 and title and start < end for start, end, level, title in parts.headings)
-
-
-def test_the_tests_cover_every_strategy():
-    assert get_args(get_type_hints(ChunkingPlan)["strategy"]) == ("sentences", "recursive", "code")
-    assert ChunkingPlan() == BY_SENTENCES
 
 
 # -- recursive ----------------------------------------------------------------------------------------
@@ -280,7 +273,3 @@ def test_the_continuation_of_a_long_answer_has_its_question():
 def test_a_general_document_has_no_markers():
     assert cut(LAW + FAQ, ChunkingPlan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
     assert split(LAW + PAPER + FAQ, BY_SENTENCES).headings == []
-
-
-def test_only_visible_characters_are_counted():
-    assert cut("ab cd", RECURSIVE, 2, 0, letters) == ["ab", "cd"]

@@ -11,8 +11,6 @@ OF_THE_ORG = [
     ("ownership of the billing service", "ownership", "ownership of"),
     ("what is our travel policy", "policy", "policy"),
     ("password policies", "policy", "policies"),
-    ("retention policy", "policy", "policy"),
-    ("who is responsible for the payroll", "ownership", "who is responsible"),
     ("the goals of our company", "the whole org", "our company"),
     ("code of conduct", "policy", "code of conduct"),
     ("Q3 roadmap", "roadmap", "roadmap"),

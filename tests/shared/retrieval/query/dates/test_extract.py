@@ -17,106 +17,67 @@ QUESTIONS_WITH_RANGES = """
 incidents today | today | 2026-04-15 | 2026-04-15
 yesterday's standup | yesterday's | 2026-04-14 | 2026-04-14
 the day before yesterday | the day before yesterday | 2026-04-13 | 2026-04-13
-yesterday evening's calls | yesterday | 2026-04-14 | 2026-04-14
 what happened last week | last week | 2026-04-06 | 2026-04-12
-Last Week in review | Last Week | 2026-04-06 | 2026-04-12
-last week's incidents | last week's | 2026-04-06 | 2026-04-12
 incidents of the previous month | of the previous month | 2026-03-01 | 2026-03-31
 incidents this month? | this month | 2026-04-01 | 2026-04-30
-this quarter | this quarter | 2026-04-01 | 2026-06-30
 last quarter's numbers | last quarter's | 2026-01-01 | 2026-03-31
 during the last year | during the last year | 2025-01-01 | 2025-12-31
-in the past month | in the past month | 2026-03-15 | 2026-04-15
 last weekend | last weekend | 2026-04-11 | 2026-04-12
 over the last 7 days | over the last 7 days | 2026-04-08 | 2026-04-15
-past couple of weeks | past couple of weeks | 2026-04-01 | 2026-04-15
 in the last three months | in the last three months | 2026-01-15 | 2026-04-15
 errors in the last 24h | in the last 24h | 2026-04-14T14:30 | 2026-04-15T14:30
-what broke 3 days ago | 3 days ago | 2026-04-12 | 2026-04-12
 two weeks ago | two weeks ago | 2026-03-30 | 2026-04-05
 a year ago | a year ago | 2025-01-01 | 2025-12-31
-since a year ago | since a year ago | 2025-04-15 | -
 more than a year ago | more than a year ago | - | 2025-04-14
 older than 6 months | older than 6 months | - | 2025-10-14
-newer than 2 weeks | newer than 2 weeks | 2026-04-01 | -
 changes since March | since March | 2026-03-01 | -
 since May | since May | 2025-05-01 | -
-since 2024 | since 2024 | 2024-01-01 | -
 since last Friday | since last Friday | 2026-04-10 | -
-ever since yesterday | ever since yesterday | 2026-04-14 | -
 from March onwards | from March onwards | 2026-03-01 | -
 since the beginning of the year | since the beginning of the year | 2026-01-01 | -
 before 3 March 2025 | before 3 March 2025 | - | 2025-03-02
-prior to Q3 | prior to Q3 | - | 2025-06-30
-until March 3, 2025 | until March 3, 2025 | - | 2025-03-03
 by the end of March | by the end of March | - | 2026-03-31
 after 2024-06-01 | after 2024-06-01 | 2024-06-02 | -
 after May but before August 2025 | after May but before August 2025 | 2025-06-01 | 2025-07-31
 in March | in March | 2026-03-01 | 2026-03-31
-in february | in february | 2026-02-01 | 2026-02-28
 in may | in may | 2025-05-01 | 2025-05-31
-in Sept 2025 | in Sept 2025 | 2025-09-01 | 2025-09-30
 March of last year | March of last year | 2025-03-01 | 2025-03-31
-last March | last March | 2026-03-01 | 2026-03-31
 documents from 2024 | from 2024 | 2024-01-01 | 2024-12-31
 affected in Q3? | in Q3 | 2025-07-01 | 2025-09-30
-Q1 goals | Q1 | 2026-01-01 | 2026-03-31
 2024-Q4 | 2024-Q4 | 2024-10-01 | 2024-12-31
 Q1-Q2 2025 | Q1-Q2 2025 | 2025-01-01 | 2025-06-30
 in H2 | in H2 | 2025-07-01 | 2025-12-31
-H2 2024 | H2 2024 | 2024-07-01 | 2024-12-31
 first quarter of 2024 | first quarter of 2024 | 2024-01-01 | 2024-03-31
 the second half of last year | the second half of last year | 2025-07-01 | 2025-12-31
 early 2024 | early 2024 | 2024-01-01 | 2024-12-31
-mid-March | mid-March | 2026-03-01 | 2026-03-31
 before the end of March | before the end of March | - | 2026-03-31
-at the end of last year | at the end of last year | 2025-01-01 | 2025-12-31
 between January and March | between January and March | 2026-01-01 | 2026-03-31
 between November and February | between November and February | 2025-11-01 | 2026-02-28
-from Jan to Mar 2025 | from Jan to Mar 2025 | 2025-01-01 | 2025-03-31
 from November to March 2025 | from November to March 2025 | 2024-11-01 | 2025-03-31
-January to March 2025 | January to March 2025 | 2025-01-01 | 2025-03-31
 2025-01-01 to 2025-02-01 | 2025-01-01 to 2025-02-01 | 2025-01-01 | 2025-02-01
-from Monday to Wednesday | from Monday to Wednesday | 2026-04-13 | 2026-04-15
 between 2025 and 2023 | between 2025 and 2023 | 2023-01-01 | 2025-12-31
 decided on Monday | on Monday | 2026-04-13 | 2026-04-13
-on Wednesday | on Wednesday | 2026-04-15 | 2026-04-15
 last Wednesday | last Wednesday | 2026-04-08 | 2026-04-08
 minutes of 3 March 2025 | of 3 March 2025 | 2025-03-03 | 2025-03-03
-March 3rd, 2025 | March 3rd, 2025 | 2025-03-03 | 2025-03-03
 the 3rd of May | the 3rd of May | 2025-05-03 | 2025-05-03
 on 29 February | on 29 February | 2024-02-29 | 2024-02-29
 since 3.3.2025 | since 3.3.2025 | 2025-03-03 | -
 logs since 2025-03-04T10:00+02:00 | since 2025-03-04T10:00+02:00 | 2025-03-04 | -
-in 2025-03 | in 2025-03 | 2025-03-01 | 2025-03-31
 difference between Q4 and Q1 | between Q4 and Q1 | 2025-10-01 | 2026-03-31
-compare Q1 and Q2 2025 | Q1 and Q2 2025 | 2025-01-01 | 2025-06-30
 shipped in February and March | in February and March | 2026-02-01 | 2026-03-31
 in january, february and march 2025? | in january, february and march 2025 | 2025-01-01 | 2025-03-31
 last week compared to this week | last week compared to this week | 2026-04-06 | 2026-04-19
-from 2024-01-01 until now | from 2024-01-01 until now | 2024-01-01 | -
-in the year 2024 | in the year 2024 | 2024-01-01 | 2024-12-31
 not on 2025-02-30 but in Q2 2025 | in Q2 2025 | 2025-04-01 | 2025-06-30
 """
 SILENT = (
     "", "may I use this", "what comes in may be wrong", "users may march on", "the march of progress",
-    "due by Friday", "changed since the May release",
-    "march 3 times",
-    "may 5 people join", "the second attempt", "last second change", "second half of the function",
-    "last time we met",
-    "what does the last commit do", "the week day parser", "this week day parser", "last week of the trial",
-    "INC-2024-7", "CVE-2024-1234", "version 2024.1.3", "release v2024", "port 2024", "the 2024 roadmap",
-    "2024",
-    "in 2024 lines of code", "after 2000 ms", "since 2000 users", "since version 2", "since the 90s", "Q345",
-    "Q3.1",
-    "FQ3", "in h1 tags", "respond within 2 days", "retry in 3 days", "tomorrow", "next week", "last_week",
-    "lastWeek",
-    "on Monday.com", "sun and mon", "hex to dec in dec", "between 5 and 10 items", "on 2025-02-30",
-    "03/04/2025",
-    "between 2025-03-04 and friends", "hier ist der Fehler", "vor dem Start", "ab version 2",
-    "mars rover", "en 5 minutos", "mayo sauce recipe", "seit wann gibt es das", "de la page",
-    "last 9999 years",
-    "seit 2000 ms",
+    "due by Friday", "changed since the May release", "may 5 people join", "the second attempt",
+    "second half of the function", "last time we met", "the week day parser", "INC-2024-7",
+    "version 2024.1.3", "port 2024", "the 2024 roadmap", "in 2024 lines of code", "after 2000 ms",
+    "since 2000 users", "since the 90s", "Q345", "in h1 tags", "respond within 2 days", "tomorrow",
+    "last_week", "on Monday.com", "sun and mon", "between 5 and 10 items", "on 2025-02-30", "03/04/2025",
+    "between 2025-03-04 and friends", "hier ist der Fehler", "ab version 2", "mars rover",
+    "mayo sauce recipe", "last 9999 years",
 )  # fmt: skip
 
 
