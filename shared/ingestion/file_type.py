@@ -38,9 +38,9 @@ SIGNED_KINDS = {"pdf", "docx", "pptx", "xlsx", "epub"}
 # A member of each kind of archive.
 MEMBERS = {
     b"META-INF/container.xml": "epub",
-    b"word/document.xml": "docx",
-    b"ppt/presentation.xml": "pptx",
-    b"xl/workbook.xml": "xlsx",
+    rb"word/document\d*\.xml": "docx",
+    rb"ppt/presentation\d*\.xml": "pptx",
+    rb"xl/workbook\d*\.xml": "xlsx",
 }
 # Unsupported files, with advice for the user: by their first bytes, and by extensions, which are refused
 # before the upload.
@@ -111,7 +111,7 @@ def _kind_by_content(data: bytes, filename: str) -> str:
 
 def _archive_kind(data: bytes) -> str:
     # Names of members are not compressed. Only the parser opens an archive, which may have half a million.
-    kind = next((kind for member, kind in MEMBERS.items() if member in data), None)
+    kind = next((kind for member, kind in MEMBERS.items() if re.search(member, data)), None)
     if kind is None:
         raise _unsupported(_ARCHIVE)
     return kind

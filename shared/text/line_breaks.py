@@ -13,10 +13,11 @@ from operator import or_
 
 # A paragraph whose longest line is shorter has lines of its own, such as an address.
 MIN_WIDTH = 50
-# The least length of a line that one in lower case continues, and of the longer of a paragraph's two lines.
-MIN_CONTINUED, MIN_FIRST = 30, 60
-# The least share of a paragraph's breaks that a program would make or that a line in lower case follows.
-MIN_SHARE = 0.7
+# The least length of a line that one in lower case continues.
+MIN_CONTINUED = 30
+# The least share of a paragraph's breaks that a program would make or that a line in lower case follows, and
+# of those that are within a sentence.
+MIN_SHARE, MIN_SHARE_IN_SENTENCES = 0.7, 0.25
 _LINE = re.compile(r"(?P<prefix>[ \t]*(?:>[ \t]*)*)(?P<content>[^\n]*?)[ \t]*(?:\n|\Z)")
 _MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|[a-zA-Z][.)]|\([a-zA-Z\d]{1,4}\))[ \t]")
 # Headings, tables, rules, fences, tags, comments, prompts of a shell, definitions of links and footnotes.
@@ -95,15 +96,24 @@ def _wrapped(lines: Iterator[_Line], starts: Container[int]) -> Iterator[tuple[_
     yield from _breaks(paragraph)
 
 
+def _goes_on(before: _Line, line: _Line) -> bool:
+    """Whether the line begins without a capital, in any script, within a statement."""
+    first = line.content[0]
+    return first.isalpha() and not first.isupper() and not _ENDS_STATEMENT.search(before.content)
+
+
 def _breaks(paragraph: Sequence[_Line]) -> Iterator[tuple[_Line, _Line]]:
     width = max((line.width for line in paragraph), default=0)
     pairs = list(pairwise(paragraph))
     full = [before.width + 1 + len(line.content.split()[0]) > width for before, line in pairs]
-    goes_on = [
-        line.content[0].islower() and not _ENDS_STATEMENT.search(before.content) for before, line in pairs
-    ]
-    likely = sum(map(or_, full, goes_on))
-    is_wrapped = width >= (MIN_WIDTH if len(pairs) > 1 else MIN_FIRST) and likely >= MIN_SHARE * len(pairs)
-    for pair, is_full, is_lower in zip(pairs, full, goes_on, strict=True):
+    goes_on = [_goes_on(before, line) for before, line in pairs]
+    is_wrapped = (
+        width >= MIN_WIDTH
+        and sum(map(or_, full, goes_on)) >= MIN_SHARE * len(pairs)
+        # Items without marks begin with capitals.
+        and sum(goes_on) >= MIN_SHARE_IN_SENTENCES * len(pairs)
+    )
+    for pair, is_full, is_continued in zip(pairs, full, goes_on, strict=True):
+        is_lower = is_continued and pair[1].content[0].islower()
         if (is_wrapped and (is_full or is_lower)) or (is_lower and pair[0].width >= MIN_CONTINUED):
             yield pair

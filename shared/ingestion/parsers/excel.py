@@ -30,7 +30,7 @@ from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
-_SHEET_PARTS = ("row", "mergeCell", "drawing", "oleObject", "headerFooter")
+_SHEET_PARTS = ("col", "row", "mergeCell", "drawing", "oleObject", "headerFooter")
 _DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _THREAD = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
@@ -47,6 +47,7 @@ class _Sheet:
     typed: set[int] = field(default_factory=set)
     merges: list[tuple[int, int, int, int]] = field(default_factory=list)
     drawings: list[str] = field(default_factory=list)
+    has_hidden: bool = False
 
 
 def xlsx(data: bytes) -> ParsedFile:
@@ -56,7 +57,7 @@ def xlsx(data: bytes) -> ParsedFile:
     and FALSE; headers and footers once
 
     Noted: formulas without a stored value; pictures, also in cells; charts without stored data; embedded
-    files; symbols of special fonts
+    files; symbols of special fonts; hidden rows and columns, which are read
     Not read: page numbers, macros, colours, choices of drop-down lists"""
     with open_archive(data) as archive:
         package = Package(archive)
@@ -79,7 +80,7 @@ class _Book:
         self._codes: dict[str, str] = {}
         self._read_styles()
         self._rich_values = rich_values(package, self._part)
-        self._cells = self._values = self._formulas = self._pictures = self._objects = 0
+        self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
     def parsed(self) -> ParsedFile:
         targets = self._package.targets(self._part)
@@ -102,6 +103,7 @@ class _Book:
             *counted(self._formulas, "formula has", "formulas have", "no stored value."),
             *counted(self._pictures, "picture was", "pictures were", "not read."),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
+            *counted(self._hidden, "sheet has", "sheets have", "hidden rows or columns, which were read."),
             *unread_symbols(*(text for _, text in parts)),
         ]
         return ParsedFile(parts, self._package.title(), notes=notes)
@@ -163,6 +165,7 @@ class _Book:
         row_number, margins = 0, list[str]()
         for element in self._stream(part, *_SHEET_PARTS):
             name = local(element)
+            sheet.has_hidden |= name in ("col", "row") and element.get("hidden") in ("1", "true")
             if name == "row":
                 number = element.get("r", "")
                 row_number = int(number) if number.isdecimal() else row_number + 1
@@ -174,9 +177,10 @@ class _Book:
                 sheet.drawings.append(attribute(element, "id") or "")
             elif name == "headerFooter":
                 margins += [text for text in headers_and_footers(element) if text not in self._margins]
-            else:
+            elif name == "oleObject":
                 self._objects += 1
         self._margins |= set(margins)
+        self._hidden += sheet.has_hidden and bool(sheet.rows)
         targets = self._package.targets(part)
         grouped = _repeat_merged(sheet)
         texts = list(_tables(sheet, grouped))

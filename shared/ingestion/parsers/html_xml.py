@@ -30,7 +30,7 @@ TITLE_CHARACTERS = 100_000
 # Nested elements. html-to-markdown omits elements at a depth above 1,024.
 MAX_DEPTH = 1000
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORECASE)
+_CHARSET = re.compile(rb"<meta[^>]{1,200}charset\s{0,5}=\s{0,5}[\"']?([\w-]{2,40})", re.IGNORECASE)
 
 
 def html(data: bytes) -> ParsedFile:

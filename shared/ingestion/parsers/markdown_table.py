@@ -30,7 +30,7 @@ def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below."""
     titles, header, body = divided(rows, grouped)
-    texts = [one_line(next(filter(str.strip, rows[index]))) for index in titles]
+    texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
     names = [names_of_columns([rows[index] for index in header])] if header else []
     return "\n\n".join([*texts, *filter(None, [table([*names, *(rows[index] for index in body)])])])
 
@@ -42,7 +42,10 @@ def divided(
     `headers`: the indices of rows that the file states to be headers."""
     numbers = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
     titles = 0
-    while titles < len(numbers) and _is_title(rows[numbers[titles]], is_merged=numbers[titles] in grouped):
+    while titles < len(numbers) and (
+        _is_title(rows[numbers[titles]], is_merged=numbers[titles] in grouped)
+        or _is_field_above(rows, numbers[titles:])
+    ):
         titles += 1
     end = titles + 1
     while end + 1 < len(numbers) and end - titles < MAX_HEADER_ROWS:
@@ -73,6 +76,13 @@ def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:
     if len(row) < 2 or (len(filled) > 1 and not is_merged) or filled == [1] == [len(row) - 1]:
         return False
     return len({row[index] for index in filled}) == 1
+
+
+def _is_field_above(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> bool:
+    """Whether the first row has a name and a value, as all rows before the empty one above a wider header."""
+    end = next((at for at, (one, other) in enumerate(pairwise(numbers), 1) if other > one + 1), len(numbers))
+    widths = [sum(1 for cell in rows[number] if cell.strip()) for number in numbers]
+    return end + 1 < len(numbers) and max(widths[:end]) == widths[0] == 2 < widths[end]
 
 
 def names_of_columns(header: Iterable[Sequence[str]]) -> list[str]:

@@ -22,6 +22,7 @@ RECENT = 50
 # The least number of lines with cells and numbers that are a table.
 UNDIVIDED_ROWS = 3
 # The beginning of a line that is an item of a list.
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
@@ -207,8 +208,13 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     numeric = [
         column
         for column in range(1, len(first))
-        if sum(any(map(str.isdigit, row[column])) for row in others) * 2 > len(others)
+        if sum(_has_number(row[column]) for row in others) * 2 > len(others)
     ]
     if not numeric:
         return len(first) > 2
-    return any(not any(map(str.isdigit, first[column])) for column in numeric)
+    return any(not _has_number(first[column]) for column in numeric)
+
+
+def _has_number(cell: str) -> bool:
+    """Whether a cell has a digit besides years, which may name a column."""
+    return any(map(str.isdigit, _YEAR.sub("", cell)))

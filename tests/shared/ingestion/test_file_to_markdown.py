@@ -318,16 +318,40 @@ def test_a_text_in_another_encoding_is_refused_with_advice(subtests: pytest.Subt
             assert refused.value.code == "not_text"
 
 
+def test_the_charset_of_a_page_may_have_spaces():
+    page = b'<meta http-equiv=Content-Type content="text/html; charset = iso-8859-6">' + "كلمة".encode(
+        "iso-8859-6"
+    )
+    assert convert(page, "a.html", None).text == "كلمة"
+
+
 def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None]] = [
         ("untitled", None), ("(untitled)", None), ("unknown", None), ("PowerPoint Presentation", None),
-        ("Untitled-1", None), ("Document1", None), ("Microsoft Word - kiln.docx", "kiln.docx"),
+        ("Untitled-1", None), ("Document1", None), ("Microsoft Word - kiln.docx", None),
+        ("scan.html", None), ("Node.js handbook", "Node.js handbook"),
         ("Microsoft Word - Document1", None), ("Unknown kilns", "Unknown kilns"),
         ("Kilns (untitled)", "Kilns (untitled)"),
     ]  # fmt: skip
     for title, own in cases:
         with subtests.test(title=title):
             assert own_title(title) == own
+
+
+def test_the_main_part_of_a_docx_may_have_another_name():
+    """As SharePoint writes it."""
+    names = sample_files.members(sample_files.docx())
+    changed = {
+        name.replace("word/document.xml", "word/document2.xml").replace(
+            "document.xml.rels", "document2.xml.rels"
+        ): (
+            content.replace(b"word/document.xml", b"word/document2.xml")
+            if isinstance(content, bytes) and name in ("_rels/.rels", "[Content_Types].xml")
+            else content
+        )
+        for name, content in names.items()
+    }
+    assert convert(archive(changed), "a.docx", None).text == convert(sample_files.docx(), "a.docx", None).text
 
 
 def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subtests):

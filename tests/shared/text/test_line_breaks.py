@@ -18,6 +18,10 @@ OWN_LINES = {
     "address": "Kettle Works Ltd.\n12 Boiler Street\nLeeds LS1 4AB\nUnited Kingdom",
     "items": "We serve in the hall of the west wing until nine in the evening:\n- black tea\n* green tea\n"
     "1. coffee, which is made from beans that are roasted on the same day\n(a) cocoa\nb) water",
+    "items without marks": "Customer churn was 5.2% in 2025; the target for 2026 is 3.5%\n"
+    "Net promoter score rose from 31 to 44 in the last of the quarters\n"
+    "Revenue of the services was above all of the plans we had before\nHeadcount is flat",
+    "two items": "Customer churn was 5.2% in 2025; the target of 2026 is 3.5%\nNet promoter score rose to 44",
     "labels": "Contact: the porter of the west wing, on weekdays from eight to four\nPhone: 555 0199\n"
     "Mail of the porter: porter@kettles.example and also porters@kettles.example",
     "speakers": "ANN: The kettle of the west wing has to be replaced before the winter comes\n"

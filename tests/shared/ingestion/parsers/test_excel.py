@@ -90,6 +90,12 @@ TABLES: list[tuple[list[list[Any]], tuple[str, ...], str]] = [
         (),
         f"| Port | Fee |\n{RULE}\n| Skar | 10 |\n\nSource: the board",
     ),
+    # A name and a value above a table, and its header of two rows.
+    (
+        [["Valid from", "1 March"], [], ["Port", "Fee", "Fee"], ["Port", "today", "later"], ["Skar", 10, 12]],
+        ("B3:C3",),
+        f"Valid from: 1 March\n\n| Port | Fee today | Fee later |\n{RULE} --- |\n| Skar | 10 | 12 |",
+    ),
     ([["Port", None, "Fee"], ["Skar", None, 10]], (), f"| Port | Fee |\n{RULE}\n| Skar | 10 |"),
     ([["a|b", "two\nlines"], [1, 2]], (), f"| a\\|b | two lines |\n{RULE}\n| 1 | 2 |"),
 ]
@@ -100,6 +106,21 @@ def test_tables_keep_their_header_titles_and_merged_values(subtests: pytest.Subt
         changes = [lambda sheet, area=area: sheet.merge_cells(area) for area in merged]
         with subtests.test(text=text):
             assert text_of(file_of(rows, *changes)) == text
+
+
+def test_hidden_rows_and_columns_are_read_and_noted(subtests: pytest.Subtests):
+    for dimensions, key in (("row_dimensions", 2), ("column_dimensions", "B")):
+        with subtests.test(dimensions):
+            read = xlsx(
+                file_of(
+                    [["Port", "Fee"], ["Skar", 10]],
+                    lambda sheet, all_=dimensions, one=key: setattr(
+                        getattr(sheet, all_)[one], "hidden", True
+                    ),
+                )
+            )
+            assert "| Skar | 10 |" in read.parts[0][1]
+            assert read.notes == ["1 sheet has hidden rows or columns, which were read."]
 
 
 def test_hidden_sheets_rows_and_comments_are_read():

@@ -85,6 +85,11 @@ def test_years_in_bold_are_a_header():
     assert text_of(drawn(rows, bold)) == markdown(rows)
 
 
+def test_years_with_a_unit_are_a_header():
+    rows = [["", "2025 EUR", "2024 EUR"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
+    assert text_of(drawn(rows)) == markdown(rows)
+
+
 def test_names_and_values_have_no_header(subtests: pytest.Subtests):
     for rows in (
         [["Length", "42 m"], ["Cabins", "12"], ["Crew", "9"]],
