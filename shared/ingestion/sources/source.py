@@ -29,6 +29,10 @@ class ItemsGone(FetchFailed, code="items_gone"):
     """Most items of the listing do not exist, so that nothing was deleted. Check the source."""
 
 
+class NothingListed(InvalidRequest, code="no_items"):
+    """The source lists no item, so that nothing was deleted. Check its address and prefix, or delete it."""
+
+
 class ListingRefused(InvalidRequest, code="listing_refused"):
     """The source cannot be listed. Check its address."""
 

@@ -22,6 +22,7 @@ from shared.ingestion.sources.source import (
     ItemGone,
     ItemLeftOut,
     ItemsGone,
+    NothingListed,
     Source,
     too_many_items,
 )
@@ -149,6 +150,8 @@ class _TimeSlice:
             self._until = self._until or time.monotonic() + SLICE_SECONDS
             self._process(source, batch)
         listed, gone = (self._row[name] + self.counts[name] for name in ("listed", "gone"))
+        if not listed:
+            raise NothingListed
         if gone >= FEW_ITEMS and 2 * gone > listed:
             raise ItemsGone
         return self._delete_missing()

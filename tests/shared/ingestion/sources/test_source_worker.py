@@ -228,6 +228,16 @@ def test_a_source_whose_items_are_mostly_gone_deletes_nothing(ada: Admin, shelf:
     assert ada.titles() == before
 
 
+def test_a_listing_without_an_item_deletes_nothing(ada: Admin, shelf: Shelf):
+    """As after a prefix was renamed."""
+    source = ada.make()
+    ada.run(source)
+    before = ada.titles()
+    shelf.texts.clear()
+    assert ada.run(source)["last_run"]["error"]["code"] == "no_items"
+    assert ada.titles() == before
+
+
 def test_what_is_no_document_is_counted_with_its_reason(
     ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ):
