@@ -24,10 +24,11 @@ from shared.ingestion.parsers.pdf_pictures import Picture, Pictures, pictures_of
 from shared.ingestion.parsers.pdf_running_lines import without_running_lines
 from shared.ingestion.parsers.pdf_tables import Line
 
-NO_OCR = (
-    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment "
-    "has no OCR (tesseract). Upload the text instead."
+UNREAD = (
+    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and {}. "
+    "Upload the text instead."
 )
+NO_OCR, NOTHING_FOUND = "this deployment has no OCR (tesseract)", "OCR found no text in them"
 XFA = (
     "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
 )
@@ -75,18 +76,17 @@ def pdf(data: bytes) -> ParsedFile:
     backgrounds = {scan for scan, count in scans.items() if count >= RECURRING}
     unread = [page for page in pages if page.is_unread(backgrounds)]
     blank = sum(page.pictures.is_blank and not page.lines for page in pages)
-    if is_installed():
-        for page in [page for page in pages if page in unread or not page.lines]:
-            text = text_of_page(document[page.number - 1])
-            page.lines, page.unreadable = [Line(line) for line in text.splitlines() if line.strip()], 0.0
-        unread = []
+    has_ocr = is_installed()
+    if has_ocr:
+        read = [page for page in pages if page in unread or not page.lines if _is_read_by_ocr(document, page)]
+        unread = [page for page in unread if page not in read]
     for page in unread:
         # Letters without a Unicode map are no text.
         page.lines = [] if page.unreadable > UNREADABLE else page.lines
     if not any(page.lines for page in pages) or 2 * len(unread) > len(pages) - blank:
         if form == raw.FORMTYPE_XFA_FULL:
             raise UnreadableDocument(XFA, code="no_text")
-        raise UnreadableDocument(NO_OCR, code="no_text")
+        raise UnreadableDocument(UNREAD.format(NOTHING_FOUND if has_ocr else NO_OCR), code="no_text")
     texts = without_running_lines([page.lines for page in pages])
     levels = heading_levels(chain.from_iterable(texts))
     parts: list[tuple[int | None, str]] = []
@@ -95,8 +95,19 @@ def pdf(data: bytes) -> ParsedFile:
         text, has_undivided = paragraphs_of(lines, levels)
         undivided += [page.number] if has_undivided else []
         parts.append((page.number, "\n\n".join([text, *page.annotations.comments])))
-    notes = [*_notes(pages, unread, undivided), *_note_on_files(document, pages)]
+    notes = [
+        *_notes(pages, unread, undivided, "OCR found nothing" if has_ocr else "OCR is off"),
+        *_note_on_files(document, pages),
+    ]
     return ParsedFile(parts, own_title(document.get_metadata_dict().get("Title") or ""), notes=notes)
+
+
+def _is_read_by_ocr(document: Any, page: _Page) -> bool:
+    """Whether OCR finds text on the page, which takes the place of its lines."""
+    lines = [Line(line) for line in text_of_page(document[page.number - 1]).splitlines() if line.strip()]
+    if lines:
+        page.lines, page.unreadable = lines, 0.0
+    return bool(lines)
 
 
 def _page(document: Any, number: int) -> _Page:
@@ -108,16 +119,18 @@ def _page(document: Any, number: int) -> _Page:
     return read
 
 
-def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[int]) -> Iterator[str]:
+def _notes(
+    pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[int], ocr: str
+) -> Iterator[str]:
     without_map = [page.number for page in unread if page.unreadable > UNREADABLE]
     with_map = [page for page in unread if page.unreadable <= UNREADABLE]
     for text in ("no text", "little text beside a picture"):
         numbers = [page.number for page in with_map if bool(page.lines) == (text != "no text")]
         if numbers:
-            yield f"{_named(numbers)} {'have' if len(numbers) > 1 else 'has'} {text}; OCR is off."
+            yield f"{_named(numbers)} {'have' if len(numbers) > 1 else 'has'} {text}; {ocr}."
     if without_map:
         were = "were" if len(without_map) > 1 else "was"
-        yield f"{_named(without_map)} {were} not read: no Unicode map; OCR is off."
+        yield f"{_named(without_map)} {were} not read: no Unicode map; {ocr}."
     partly = [page.number for page in pages if 0 < page.unreadable <= UNREADABLE and page.lines]
     if partly:
         yield f"Letters of {_named(partly).lower()} are unreadable (no Unicode map)."

@@ -324,6 +324,18 @@ def test_scanned_pages_among_others_are_read_by_ocr(tmp_path: Path, monkeypatch:
     assert read.notes == []
 
 
+def test_a_page_in_which_ocr_finds_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = tmp_path / "tesseract"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(ocr, "PROGRAM", str(program))
+    read = parsed(PAGE, PAGE, both(SCAN, FAX))
+    assert read.notes == ["Page 3 has little text beside a picture; OCR found nothing."]
+    assert read.parts[2][1]
+    with pytest.raises(UnreadableDocument, match="OCR found no text"):
+        parsed(SCAN)
+
+
 def without_map(*lines: str) -> Draw:
     """Text in a font whose letters are codes without a meaning."""
 
