@@ -23,7 +23,6 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
-    after_nested,
     after_unmentioned,
     judge,
     without_best_passage,
@@ -34,9 +33,8 @@ from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
-from shared.generation.question_form import QuestionForm
 from shared.generation.refusal_texts import missing_note
-from shared.generation.unmentioned_word import replaced_word, unmentioned_word
+from shared.generation.unmentioned_word import replaced_version, unmentioned_word
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen
@@ -241,8 +239,7 @@ def judge_draft(
         return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
         judgement = after_conflict(judgement) if draft.has_conflict else judgement
-        judgement = after_nested(judgement) if QuestionForm.of(question).nested else judgement
-        if other := replaced_word(question, draft):
+        if other := replaced_version(question, draft):
             return after_unmentioned(judgement, other, names_another=True)
         # A hint at medium that has no other.
         is_unexplained = judgement.confidence is Confidence.MEDIUM and not judgement.missing

@@ -20,7 +20,6 @@ JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
 CONFLICT = "Documents give different values for the same thing."
-NESTED = "The question describes what it asks about, and the sentences quoted may be about that alone."
 # Rerankers' scores crowd near 0 and 1: their log-odds are used, within these bounds.
 RELEVANCE_BOUNDS = 0.001, 0.999
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
@@ -222,7 +221,7 @@ def without_best_passage(judgement: Judgement) -> Judgement:
 def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:
     """The judgement where the generator found no answer in the matches."""
     reason = (
-        "No sentence that could answer has a word of the question, or the number it asks for."
+        "No sentence that could answer has a word of the question."
         if is_extractive
         else "The model found no answer in the passages."
     )
@@ -233,12 +232,6 @@ def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgeme
     """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
     those that contradict a model's answer."""
     return replace(_at_most_medium(judgement, CONFLICT), contradictions=notes)
-
-
-def after_nested(judgement: Judgement) -> Judgement:
-    """The judgement, medium at most, where the question describes what it asks about: an extracted sentence
-    may be about the description alone."""
-    return _at_most_medium(judgement, NESTED) if judgement.confidence is Confidence.HIGH else judgement
 
 
 def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:

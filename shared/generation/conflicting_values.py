@@ -29,7 +29,6 @@ _KEY = re.compile(r"[^.:]{1,60}: ")
 _FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
 _REVISION_WORDS = word_sets(__file__)["revision"]
 _WITHDRAWN_WORDS = word_sets(__file__)["withdrawn"]
-_QUANTITIES = word_sets(__file__)["quantities"]
 _NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\b|\bya no\b", re.IGNORECASE)
 
 
@@ -103,9 +102,9 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
 
 
 def has_value(text: str, question: str = "") -> bool:
-    """Whether the text has a number, a date, a time or a quantity in words that is not in the question."""
+    """Whether the text has a number, a date or a time that is not in the question."""
     return any(
-        any(map(str.isdigit, token)) or token in COUNTED or token in MONTHS or token in _QUANTITIES
+        any(map(str.isdigit, token)) or token in COUNTED
         for token in value_tokens(text) - value_tokens(question)
     )
 

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
-from pathlib import Path
 
 from shared.generation.grounding.markup import without_tags
 from shared.text.line_breaks import unwrapped
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.text.word_lists import read_toml, word_sets
+from shared.text.word_lists import word_sets
 
 # A row of more cells shows only those whose columns the question names, if it names any.
 MAX_CELLS = 4
@@ -26,6 +25,8 @@ _CLAUSE = re.compile(r"(\d{1,3})\.?[ \t]+[^.!?:;\d]{1,60}")
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
 # Below a heading of Markdown or reStructuredText.
 _UNDERLINE = re.compile(r"([-=~^\"'*+#:])\1{2,}\s*")
+# No sentence and no item.
+_TITLE = re.compile(r"(?![-*+•–] |\d{1,2}[.)] ).*[^\s.!?:;,]")
 # Directives and fields of reStructuredText, targets of links.
 _NO_TEXT = re.compile(r"\.\. [\w-]+::|:[\w-]+:(?!`)|\[[^\]\n]+\]:\s")
 # Key and value are no sentences.
@@ -44,11 +45,7 @@ _MARKUP = re.compile(
     r"|\*{2,3}"
     r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
 )
-_WORDS = word_sets(__file__)
-_PRONOUNS = _WORDS["pronouns"]
-# Where the words of a sentence on its own document stand.
-_FIRST_WORDS = 10
-_REFERENCES = frozenset(read_toml(Path(__file__).with_name("words.toml"))["passage_statements"]["references"])
+_PRONOUNS = word_sets(__file__)["pronouns"]
 
 
 class StatementKind(Enum):
@@ -80,17 +77,6 @@ class Statement:
 def begins_with_pronoun(text: str, words: int = 1) -> bool:
     """Whether a pronoun is among the first words."""
     return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:words])
-
-
-def _is_about_the_text(text: str) -> bool:
-    """Whether a sentence only says what its text shows: "This page describes ...", "The diagram below"."""
-    words = {word.casefold() for word in re.findall(r"\w+", text)[:_FIRST_WORDS]}
-    return all(not words.isdisjoint(_WORDS[name]) for name in ("texts", "pointing", "shows"))
-
-
-def _names_other_texts(heading: str) -> bool:
-    """Whether what stands below the heading are references: "See also", "Next steps"."""
-    return " ".join(re.findall(r"\w+", heading.casefold())) in _REFERENCES
 
 
 def without_markup(text: str) -> str:
@@ -132,10 +118,10 @@ def statements(
             continue
         header = [""]
         hashes = _HEADING.match(line)
-        if hashes or _UNDERLINE.fullmatch(next_lines.get(number, "")):
+        if hashes or (_UNDERLINE.fullmatch(next_lines.get(number, "")) and _TITLE.fullmatch(line)):
             heading, introduction = without_markup(line[hashes.end() if hashes else 0 :]), ""
             continue
-        if _NO_TEXT.match(line) or _names_other_texts(heading):
+        if _NO_TEXT.match(line):
             continue
         following = lines[number + 1][1].lstrip() if number + 1 < len(lines) else ""
         if (clause := _CLAUSE.fullmatch(line)) and following.startswith(f"{clause[1]}.1"):
@@ -162,7 +148,7 @@ def statements(
                 heading = heading if place_in_line else shown
             elif shown.endswith(":"):
                 introduction = shown[:-1]
-            elif len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS and not _is_about_the_text(shown):
+            elif len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
                 yield Statement(shown, begin + item.start, begin + item.end, heading, StatementKind.SENTENCE)
 
 

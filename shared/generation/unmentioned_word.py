@@ -25,13 +25,12 @@ MAX_WORDS = 60
 MIN_PREFIX, MAX_SUFFIX = 3, 3
 
 
-def replaced_word(question: str, draft: GeneratedText) -> str | None:
-    """The identifier, year or version of the question in whose place the answer's sentences have another."""
-    words = content_words(" ".join(sentence.text for sentence in draft.sentences))
-    titles = (f"{sentence.match.title} {sentence.match.section_title}" for sentence in draft.sentences)
-    name = QuestionForm.of(question).replaced_in(words, content_words(" ".join(titles)))
-    written = (word for word in WORDS.findall(question) if name in content_words(word))
-    return next(written, name) if name else None
+def replaced_version(question: str, draft: GeneratedText) -> str | None:
+    """The year, quarter or version of the question in whose place the answer's sentences, with their titles,
+    have another."""
+    texts = (f"{one.text} {one.match.title} {one.match.section_title}" for one in draft.sentences)
+    version = QuestionForm.of(question).replaced_version(content_words(" ".join(texts)))
+    return next((word for word in WORDS.findall(question) if version == word.casefold()), version)
 
 
 def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str | None:

@@ -16,7 +16,6 @@ from shared.text.line_breaks import unwrapped
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
 _ORDINAL = re.compile(r"\b\d{1,2}\.\s*\Z")
-_NAME_WITH_MARK = re.compile(r"\w!\s*\Z")
 # The length of a window in characters, longer than any real sentence.
 _WINDOW = 5_000
 
@@ -66,10 +65,8 @@ def _segments(text: str, language: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for item in get_sentence_boundaries(language, text):
         start, end = item["start_index"], item["end_index"]
-        # An ordinal before a lower-case word, as in "17. august", in a language without rules of its own, or
-        # a name with an exclamation mark: "useR! 2020".
-        goes_on = text[start : start + 1].islower() and _ORDINAL.search(text, 0, start)
-        if spans and (goes_on or _NAME_WITH_MARK.search(text, 0, start)) and not text[start].isupper():
+        # An ordinal before a lower-case word, as in "17. august", in a language without rules of its own.
+        if spans and text[start : start + 1].islower() and _ORDINAL.search(text, 0, start):
             start = spans.pop()[0]
         spans.append((start, end))
     return spans

@@ -90,10 +90,10 @@ begin
     where documents.org_id = any (own) and documents.id in (
       select jobs.document_id from rag.jobs
       where jobs.org_id = any (own) and jobs.id = any (job_ids) and jobs.kind = 'ingestion')
-      and exists (
+      and not exists (
         select from rag.originals
         where originals.org_id = documents.org_id and originals.document_id = documents.id
-          and num_nonnulls(originals.bytes, originals.path, originals.url) > 0)
+          and num_nonnulls(originals.bytes, originals.path, originals.url) = 0)
     order by documents.org_id, documents.id
     for no key update
   loop

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicting_values import has_value
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, newest_versions
@@ -36,9 +35,8 @@ def extract(
 ) -> GeneratedText:
     """An answer from the matches of cited documents: at most two sentences for each part of the question, or
     a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
-    the question, or the number or time that it asks for. `vector`: the question's embedding, where there is
-    one. `previous`: the question that a follow-up continues; its words count too. Raises what `embed` raises,
-    except EmbeddingQuotaExceeded."""
+    the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
+    follow-up continues; its words count too. Raises what `embed` raises, except EmbeddingQuotaExceeded."""
     previous = without_replaced(previous, question)
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
@@ -55,10 +53,6 @@ def extract(
     best_ones = choose(form, current, scores)
     if not any(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
-    ):
-        return _ABSTENTION
-    if form.number and not any(
-        has_value(after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
     newest, older = newest_versions(best_ones, list(candidates))

@@ -55,31 +55,23 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
-    def share(sentence: ExtractedSentence, item: Statement) -> float:
-        context = context_words(sentence, item)
+    def share(sentence: ExtractedSentence) -> float:
         lacks_value = form.value and not has_value(sentence.text, form.text)
-        tells_nothing = not form.yes_or_no and sentence.words <= form.words | context
-        return math.prod(
-            factor
-            for factor, applies in (
-                (weights.SHARE_OF_SIBLING, form.replaced_in(sentence.words, context)),
-                (weights.SHARE_WITHOUT_VALUE, lacks_value),
-                (weights.SHARE_OF_NOTHING_NEW, tells_nothing),
-            )
-            if applies
+        factors = (
+            (weights.SHARE_OF_SIBLING, form.names_sibling_in(sentence.words)),
+            (weights.SHARE_WITHOUT_VALUE, lacks_value),
+            (weights.SHARE_OF_TITLE, sentence.words <= content_words(sentence.match.title)),
         )
+        return math.prod(factor for factor, applies in factors if applies)
 
     if vector is None or vectors is None:
-        return {
-            sentence: share(sentence, item) * coverage(sentence, item)
-            for sentence, item in candidates.items()
-        }
+        return {sentence: share(sentence) * coverage(sentence, item) for sentence, item in candidates.items()}
 
     def similarity(other: Sequence[float]) -> float:
         return sum(a * b for a, b in zip(vector, other, strict=True))
 
     return {
-        sentence: share(sentence, item)
+        sentence: share(sentence)
         * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }
