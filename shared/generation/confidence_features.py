@@ -19,7 +19,7 @@ from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.generation.other_spellings import counts, is_written
+from shared.generation.other_spellings import Spellings, counting_numbers
 from shared.text.function_words import FUNCTION_WORDS
 from shared.text.language_detection import clear_language_of, language_of
 from shared.text.stemming import WORDS, content_words, stems
@@ -32,6 +32,8 @@ COVERAGE_WEIGHT = 0.5
 WORDS_OF_LANGUAGE, WORDS_OF_QUESTION = 4, 2
 # A shorter one before a period is an abbreviation, as in "St. Louis".
 MIN_NAME = 3
+# Of a question with more names only these are looked up in other spellings.
+MAX_SPELLINGS = 20
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -147,12 +149,12 @@ def _missing(question: str, passages: EvidencePassages) -> tuple[str, ...]:
         if name not in passages.names and not content_stems([name]) <= passages.stems
     }
     missing = dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)])
-    texts = [f"{passage.match.title}\n{passage.text}" for passage in passages.all]
-    return tuple(
-        name
-        for name in missing
-        if not (counts(name, question) or any(is_written(name, text) for text in texts))
-    )
+    if not missing:
+        return ()
+    spellings = Spellings("\n".join(f"{passage.match.title}\n{passage.text}" for passage in passages.all))
+    ignored = {name for name in [*missing][:MAX_SPELLINGS] if spellings.have(name)}
+    ignored |= counting_numbers(question)
+    return tuple(name for name in missing if name not in ignored)
 
 
 def _as_written(names: Set[str], question: str) -> Iterator[str]:

@@ -3,57 +3,79 @@ and European Union."""
 
 import re
 import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
 
 from shared.generation.grounding.numbers import UNITS
 from shared.text.function_words import STOPWORDS
 
-# "WiFi17" has three of them.
+# "iOS", "Wi" and "17" in "iOSWi17".
 _PIECE = re.compile(r"\d+|[^\W\d_][^\W\d_A-ZÀ-Þ]+|[A-ZÀ-Þ]+(?![^\W\d_A-ZÀ-Þ])|[^\W\d_]")
 _WORD = re.compile(r"[^\W_]+")
 _ABBREVIATION = re.compile(r"[A-Z]{2,6}")
-# A number that counts what the question asks for, as in "3 reasons" and "top 5".
-_COUNTING = re.compile(r"(?<![\w.,])(\d{1,2})\s+([^\W\d_]+)|\btop\s+(\d{1,2})\b", re.IGNORECASE)
+# Two initials are those of many persons.
+_SHORT = frozenset({"EU", "UK", "UN", "US"})
+# Words with capitals, and "of", "the" or "and" between them.
+_CAPITALS = re.compile(r"[A-ZÀ-Þ][\w’'-]*(?: (?:(?:of|the|and|for) ){0,2}[A-ZÀ-Þ][\w’'-]*)+")
+# A number that counts what the question asks for, as in "What are 3 reasons" and "top 5".
+_COUNTING = re.compile(
+    r"\b(?:are|the|name|list|give|me|which|what|main|first)\s+(\d{1,2})\s+([^\W\d_]+s)\b|\btop\s+(\d{1,2})\b",
+    re.IGNORECASE,
+)
 
 
-def folded(text: str) -> str:
+@dataclass(frozen=True)
+class Spellings:
+    """A text in which names are looked up, whatever their spelling."""
+
+    text: str
+
+    def have(self, name: str) -> bool:
+        """Whether the text has the name with other accents, capitals or separators, or its abbreviation, or
+        the words that it abbreviates."""
+        pieces = [re.escape(_folded(piece)) for piece in _PIECE.findall(name)]
+        if not pieces:
+            return False
+        joined = r"[\W_]{0,2}".join(pieces)
+        # The number 5 is not in 5.3.
+        pattern = rf"(?<![^\W_])(?<!\d[.,]){joined}(?![^\W_])(?![.,]\d)"
+        return re.search(pattern, self._folded) is not None or self._have_abbreviated(name)
+
+    def _have_abbreviated(self, name: str) -> bool:
+        if _ABBREVIATION.fullmatch(name):
+            return (len(name) > 2 or name in _SHORT) and name in self._initials
+        initials = _initials(name)
+        return (len(initials) > 2 or initials in _SHORT) and not self._abbreviations.isdisjoint(
+            {initials, f"{initials}A"}
+        )
+
+    @cached_property
+    def _folded(self) -> str:
+        return _folded(self.text)
+
+    @cached_property
+    def _initials(self) -> frozenset[str]:
+        return frozenset(_initials(words) for words in _CAPITALS.findall(self.text))
+
+    @cached_property
+    def _abbreviations(self) -> frozenset[str]:
+        return frozenset(re.findall(r"(?<!\w)[A-Z]{2,7}(?!\w)", self.text))
+
+
+def counting_numbers(question: str) -> frozenset[str]:
+    """The numbers that count what the question asks for: no text need repeat them."""
+    return frozenset(
+        counting[1] or counting[3]
+        for counting in _COUNTING.finditer(question)
+        if (counting[2] or "").casefold() not in UNITS
+    )
+
+
+def _folded(text: str) -> str:
     """The text in lower case without accents."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(one for one in decomposed if not unicodedata.combining(one))
 
 
-def is_written(name: str, text: str) -> bool:
-    """Whether the text has the name with other accents, capitals or separators, or its abbreviation, or the
-    words that it abbreviates."""
-    pieces = [re.escape(folded(piece)) for piece in _PIECE.findall(name)]
-    if not pieces:
-        return False
-    joined = r"[\W_]{0,2}".join(pieces)
-    # The number 5 is not in 5.3.
-    pattern = rf"(?<![^\W_])(?<!\d[.,]){joined}(?![^\W_])(?![.,]\d)"
-    return re.search(pattern, folded(text)) is not None or _abbreviates(name, text)
-
-
-def counts(number: str, question: str) -> bool:
-    """Whether the number counts what the question asks for: no text need repeat it."""
-    return any(
-        number == (found[1] or found[3]) and (found[2] or "").casefold() not in UNITS
-        for found in _COUNTING.finditer(question)
-        if found[3] or found[2].endswith("s")
-    )
-
-
-def _abbreviates(name: str, text: str) -> bool:
-    if _ABBREVIATION.fullmatch(name):
-        return name in _initials_of(text, len(name))
-    initials = "".join(word[0] for word in _WORD.findall(name) if word.casefold() not in STOPWORDS)
-    return len(initials) > 1 and re.search(rf"(?<!\w){re.escape(initials)}A?(?!\w)", text) is not None
-
-
-def _initials_of(text: str, length: int) -> set[str]:
-    """The initials of so many words with capitals in a row; words such as "of" between them do not count."""
-    initials = "".join(
-        word[0] if word[0].isupper() else " "
-        for word in _WORD.findall(text)
-        if word[0].isupper() or word not in STOPWORDS
-    )
-    return {initials[at : at + length] for at in range(len(initials) - length + 1)}
+def _initials(words: str) -> str:
+    return "".join(word[0].upper() for word in _WORD.findall(words) if word.casefold() not in STOPWORDS)

@@ -1,8 +1,8 @@
 """Line breaks within paragraphs: texts that a program wrapped at a column, such as mails.
 
-A program breaks a line where the next word no longer fits. So a break is one of these if the line and the
-next word are longer than the longest line of the paragraph, which lines of verse, addresses and lists without
-marks seldom are, or if the next line goes on in lower case.
+A program breaks a line where the next word no longer fits: the line and that word are longer than the
+longest line of the paragraph. Lines of verse, addresses and lists without marks are seldom so, and begin with
+capitals. Where a line begins in lower case, a shorter one before it is enough.
 """
 
 import re
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import or_
 
+from shared.text.stemming import is_unspaced
+
 # A paragraph whose longest line is shorter has lines of its own, such as an address.
 MIN_WIDTH = 50
 # The least length of a line that one in lower case continues.
@@ -18,12 +20,17 @@ MIN_CONTINUED = 30
 # The least share of a paragraph's breaks that a program would make or that a line in lower case follows, and
 # of those that are within a sentence.
 MIN_SHARE, MIN_SHARE_IN_SENTENCES = 0.7, 0.25
-_LINE = re.compile(r"(?P<prefix>[ \t]*(?:>[ \t]*)*)(?P<content>[^\n]*?)[ \t]*(?:\n|\Z)")
+_PREFIX = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|[a-zA-Z][.)]|\([a-zA-Z\d]{1,4}\))[ \t]")
-# Headings, tables, rules, fences, tags, comments, prompts of a shell, definitions of links and footnotes.
-_OWN_LINE = re.compile(r"#{1,6} |\||[-=*_~+`]{3,}|</?\w|<!|//|/\*|\$ |\.\. |:\w+:|\[[^\]\n]+\]:|[)}\]]")
+# Headings, tables, rules, fences, tags, comments, prompts of a shell, definitions of links and footnotes,
+# addresses.
+_OWN_LINE = re.compile(
+    r"#{1,6} |\||[-=*_~+`]{3,}|</?\w|<!|//|/\*|\$ |\.\. |:\w+:|\[[^\]\n]+\]:|[)}\]]|https?://"
+)
 # "Key: value", a speaker, the header of a mail.
-_LABEL = re.compile(r"[*_]*[A-ZÀ-Þ\d][^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
+_LABEL = re.compile(r"[*_]*(\w)[^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
+# A line that is indented by so much more is code, except below an item.
+INDENT_OF_CODE = 4
 # Cells of a table that is drawn with spaces.
 _COLUMNS = re.compile(r"\S(?: {3,}|\t+)\S")
 _FENCE = re.compile(r"`{3}|~{3}")
@@ -43,12 +50,18 @@ class _Line:
 
     def continues(self, other: "_Line") -> bool:
         """Whether this line may belong to the paragraph of the line before."""
-        return (
-            self.depth == other.depth
-            and bool(other.content.strip() and self.content.strip())
-            and not (_OWN_LINE.match(other.content) or _COLUMNS.search(other.content))
-            and not _COLUMNS.search(self.content)
-            and not (_OWN_LINE.match(self.content) or _MARK.match(self.content) or _LABEL.match(self.content))
+        if self.depth != other.depth or not (self.content and other.content):
+            return False
+        label = _LABEL.match(self.content)
+        indent = self.content_start - self.start - (other.content_start - other.start)
+        return not (
+            _OWN_LINE.match(other.content)
+            or _OWN_LINE.match(self.content)
+            or _MARK.match(self.content)
+            or (label and (not label[1].islower() or _LABEL.match(other.content)))
+            or _COLUMNS.search(other.content)
+            or _COLUMNS.search(self.content)
+            or (indent >= INDENT_OF_CODE and not _MARK.match(other.content))
         )
 
 
@@ -68,19 +81,16 @@ def unwrapped(text: str, starts: Container[int] = ()) -> str:
 
 def _lines(text: str) -> Iterator[_Line]:
     """The lines, those of fenced code as empty ones."""
-    fence = ""
-    for match in _LINE.finditer(text):
-        prefix, content = match["prefix"], match["content"]
+    fence, start = "", 0
+    for line in text.split("\n"):
+        prefix = _PREFIX.match(line)[0]  # type: ignore[index]
+        content = line[len(prefix) :].rstrip()
         mark = _FENCE.match(content)
         if mark and (not fence or content.startswith(fence)):
             fence = "" if fence else mark.group()
-        yield _Line(
-            match.start(),
-            len(prefix) + len(content),
-            match.end("prefix"),
-            "" if fence or mark else content,
-            prefix.count(">"),
-        )
+        shown = "" if fence or mark else content
+        yield _Line(start, len(prefix) + len(content), start + len(prefix), shown, prefix.count(">"))
+        start += len(line) + 1
 
 
 def _wrapped(lines: Iterator[_Line], starts: Container[int]) -> Iterator[tuple[_Line, _Line]]:
@@ -102,10 +112,16 @@ def _goes_on(before: _Line, line: _Line) -> bool:
     return first.isalpha() and not first.isupper() and not _ENDS_STATEMENT.search(before.content)
 
 
+def _is_full(before: _Line, line: _Line, width: int) -> bool:
+    """Whether the first word of the line did not fit behind the one before."""
+    word = line.content.split(maxsplit=1)[0]
+    return before.width + 1 + len(word) > width and not is_unspaced(word)
+
+
 def _breaks(paragraph: Sequence[_Line]) -> Iterator[tuple[_Line, _Line]]:
     width = max((line.width for line in paragraph), default=0)
     pairs = list(pairwise(paragraph))
-    full = [before.width + 1 + len(line.content.split()[0]) > width for before, line in pairs]
+    full = [_is_full(before, line, width) for before, line in pairs]
     goes_on = [_goes_on(before, line) for before, line in pairs]
     is_wrapped = (
         width >= MIN_WIDTH
@@ -113,7 +129,10 @@ def _breaks(paragraph: Sequence[_Line]) -> Iterator[tuple[_Line, _Line]]:
         # Items without marks begin with capitals.
         and sum(goes_on) >= MIN_SHARE_IN_SENTENCES * len(pairs)
     )
+    # Of items without marks in lower case the first begins so too.
+    may_be_items = bool(pairs) and paragraph[0].content[0].islower()
     for pair, is_full, is_continued in zip(pairs, full, goes_on, strict=True):
         is_lower = is_continued and pair[1].content[0].islower()
-        if (is_wrapped and (is_full or is_lower)) or (is_lower and pair[0].width >= MIN_CONTINUED):
+        is_long = pair[0].width >= MIN_CONTINUED and not may_be_items
+        if (is_wrapped and (is_full or (is_lower and not may_be_items))) or (is_lower and is_long):
             yield pair

@@ -62,10 +62,7 @@ def test_every_contract_has_the_same_level_and_note(
             reasons[contract] = detail["because"]
     # Each contract searches in its own way, and all judge the passages of one search.
     assert len({tuple(each) for each in reasons.values()}) == 1, reasons
-    refuses_words = (
-        "No sentence that could answer has a word of the question, or the number it asks for."
-        in reasons["rag"]
-    )
+    refuses_words = "No sentence that could answer has a word of the question." in reasons["rag"]
     assert refuses_words == (question == "Which medics cure ill kids?")
 
 

@@ -42,7 +42,7 @@ class EvidencePassage:
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
             EvidenceSentence(item.start, item.end, words, content_stems(words))
-            for item in sentences(self.text, match.lang)
+            for item in sentences(match.text, match.lang)
             for words in [tuple(words_in(self.text[item.start : item.end]))]
         ]
         self.stems = self.context_stems.union(*(item.stems for item in self.sentences))

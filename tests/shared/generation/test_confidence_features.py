@@ -194,3 +194,7 @@ def test_a_similar_number_or_name_is_missing():
     assert features_of("Is level 5 allowed?", [match("Level 5.3 is allowed, and 15 too.")]).missing == ("5",)
     assert features_of("What does the EU say?", [match("Each unit says no.")]).missing == ("EU",)
     assert features_of("What happened after 3 days?", [match("It rained.")]).missing == ("3 days",)
+    assert features_of("Is room 12 always free?", [match("Room 13 is always free.")]).missing == ("12",)
+    assert features_of("What does AI say?", [match("Anna Ivanova says no.")]).missing == ("AI",)
+    persons = features_of("What does Heidi Ruud earn?", [match("The HR department pays all.")])
+    assert persons.missing == ("Heidi Ruud",)

@@ -239,8 +239,6 @@ GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expire
 KETTLE = "The kettle switches off by a magnet.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
 PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
-FAIR = "In 2023 the fair did cost 900 euros.", "The bill of the fair was 700 euros in 2024."
-QUORUM = "The fair has a quorum.", "Of its members, 30 must come to the fair."
 SMOKE = "Smoke came out of the cabinet.\n\n## Cause\nWater had entered a battery of the cabinet."
 # A question, its documents, and the place of a sentence in the answer.
 PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
@@ -252,19 +250,13 @@ PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
     ("How does the kettle switch off?", KETTLE, 0, (1, KETTLE[0])),
     ("What was the reason for the smoke in the cabinet?", [SMOKE], -1,
      (1, "Water had entered a battery of the cabinet.")),
-    ("What did the fair cost in 2024?", FAIR, 0, (2, FAIR[1])),
-    ("What is the quorum of the fair?", QUORUM, 0, (2, QUORUM[1])),
 ]  # fmt: skip
 
 
-def test_without_the_number_that_is_asked_for_there_is_no_answer(embedder: Embedder):
-    without = match("The kettle of the west wing is emptied by the porter.", "Kettles")
-    for question in ("How many litres does the kettle hold?", "When did the kettle arrive?"):
-        assert answer(embedder, question, without).is_abstention
-    words = match("The kettle arrives every morning and holds half a litre.", "Kettles")
-    assert not answer(embedder, "When does the kettle arrive?", words).is_abstention
-    # "When" is "if" here.
-    assert not answer(embedder, "When empty, who fills the kettle of the west wing?", without).is_abstention
+def test_a_title_is_no_answer(embedder: Embedder):
+    bylaws = match("Trusted User Bylaws\n\nThey hold for all users of the house.", "Trusted User Bylaws")
+    (first, *_) = sentences(embedder, "What do the trusted user bylaws hold for?", bylaws)
+    assert first == (1, "They hold for all users of the house.")
 
 
 def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, embedder: Embedder):

@@ -137,12 +137,13 @@ def test_underlined_lines_are_headings():
     ]
 
 
-def test_what_only_points_at_other_texts_is_no_statement():
+def test_a_sentence_or_an_item_above_a_rule_is_no_heading():
     text = (
-        "The following diagram shows the kettle of the wing.\nThis page describes the kettle of the wing.\n"
-        "Diese Seite beschreibt den Kessel.\n.. image:: kettle.png\n:alt: A kettle of the west wing\n"
-        "[kettle]: https://kettles.example/the-west-wing\nThe kettle of the wing shows the time.\n"
-        "## See also\nThe history of the west wing\n## Porter\nThe porter empties the kettle."
+        "The deposit is 100 euros.\n---\n- The deposit of a bike is 50 euros\n---\nIt has a garden of trees."
     )
-    found = [item.text for item in statements(text, "en", frozenset())]
-    assert found == ["The kettle of the wing shows the time.", "The porter empties the kettle."]
+    assert len(list(statements(text, "en", frozenset()))) == 3
+
+
+def test_directives_and_targets_of_links_are_no_statements():
+    text = ".. image:: kettle.png\n:alt: A kettle of the west wing\n[kettle]: https://kettles.example/the-west-wing"
+    assert list(statements(text, "en", frozenset())) == []

@@ -24,6 +24,17 @@ OWN_LINES = {
     "two items": "Customer churn was 5.2% in 2025; the target of 2026 is 3.5%\nNet promoter score rose to 44",
     "labels": "Contact: the porter of the west wing, on weekdays from eight to four\nPhone: 555 0199\n"
     "Mail of the porter: porter@kettles.example and also porters@kettles.example",
+    "labels in lower case": "opening hours of the desk: 07:00 to 17:00 on weekdays\n"
+    "phone of the service desk: 555 0199 and 555 0200\nhead of the desk: the porter of the west wing",
+    "log": "2026-05-01 12:00:01 INFO the kettle of the west wing is on\n"
+    "2026-05-01 12:04:09 INFO the kettle of the west wing is hot\n2026-05-01 12:05:11 INFO it is off",
+    "addresses of pages": "https://kettles.example/the-west-wing/of-the-house\n"
+    "https://kettles.example/the-east-wing/of-the-house\nhttps://kettles.example/other",
+    "items in lower case": "keys of the front door and of the garden gate\n"
+    "lamps for the tent and for the kitchen\nropes of ten metres",
+    "code without marks": "def litres_of(kettle, wing, porter, year, steel, copper):\n"
+    "    return kettle.litres + wing.litres + porter.litres",
+    "Chinese": "\n".join("水壶在西翼的厨房里每天早上由门房倒空然后重新装满" * 3 for _ in range(3)),
     "speakers": "ANN: The kettle of the west wing has to be replaced before the winter comes\n"
     "BOB LEE: And who is going to pay for it, since the budget of this year is spent",
     "table": "| Kettle of the west wing, with its number and year | Litres |\n|---|---|\n| K-1, 2019 | 11 |",
@@ -60,6 +71,15 @@ def test_an_item_goes_on_in_the_lines_below_it():
 @pytest.mark.parametrize("kind", OWN_LINES)
 def test_lines_of_their_own_stay(kind: str):
     assert unwrapped(OWN_LINES[kind]) == OWN_LINES[kind]
+
+
+def test_many_spaces_take_no_time():
+    """A quadratic search would take minutes."""
+    spaces = " " * 1_000_000
+    text = (
+        f"The kettle of the west wing holds eleven litres, and\na porter empties it{spaces}daily.\nAnd so on."
+    )
+    assert len(unwrapped(text)) == len(text)
 
 
 def test_a_line_that_begins_something_is_never_joined():

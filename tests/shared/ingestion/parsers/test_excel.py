@@ -109,16 +109,15 @@ def test_tables_keep_their_header_titles_and_merged_values(subtests: pytest.Subt
 
 
 def test_hidden_rows_and_columns_are_read_and_noted(subtests: pytest.Subtests):
-    for dimensions, key in (("row_dimensions", 2), ("column_dimensions", "B")):
-        with subtests.test(dimensions):
-            read = xlsx(
-                file_of(
-                    [["Port", "Fee"], ["Skar", 10]],
-                    lambda sheet, all_=dimensions, one=key: setattr(
-                        getattr(sheet, all_)[one], "hidden", True
-                    ),
-                )
-            )
+    def hide_row(sheet: Any) -> None:
+        sheet.row_dimensions[2].hidden = True
+
+    def hide_column(sheet: Any) -> None:
+        sheet.column_dimensions["B"].hidden = True
+
+    for hide in (hide_row, hide_column):
+        with subtests.test(hide.__name__):
+            read = xlsx(file_of([["Port", "Fee"], ["Skar", 10]], hide))
             assert "| Skar | 10 |" in read.parts[0][1]
             assert read.notes == ["1 sheet has hidden rows or columns, which were read."]
 
