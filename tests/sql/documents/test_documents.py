@@ -79,6 +79,27 @@ def test_no_count_reveals_a_private_document_in_a_shared_collection(people: Peop
         assert {row["considered"] for row in rows} == {len(titles)}
 
 
+ATTACKS = [
+    "select id from rag.documents where id = %(document)s",
+    "update rag.documents set title = 'taken' where id = %(document)s returning id",
+    "delete from rag.documents where id = %(document)s returning id",
+    "select id from rag.chunks where document_id = %(document)s",
+    "update rag.chunks set content = 'taken' where document_id = %(document)s returning id",
+    "delete from rag.chunks where document_id = %(document)s returning id",
+]
+
+
+def test_rows_of_others_are_hidden_in_sql(people: People, subtests: pytest.Subtests):
+    """A private document from a member of its org, and an org's document from a member of another."""
+    private, shared = people.ann.put([vector(1)], private=True), people.ann.put([vector(1)])
+    for statement in ATTACKS:
+        with subtests.test(statement=statement):
+            assert run(people.alf, statement, document=private) == []
+            assert run(people.bob, statement, document=shared) == []
+            assert run(people.sam, statement, document=shared) == []
+            assert len(people.ann.match(vector(1))) == 2
+
+
 TRANSFERS = [
     "update rag.documents set org_id = %(org)s where id = %(document)s",
     "update rag.documents set owner_id = %(ann)s where id = %(document)s",
