@@ -99,7 +99,7 @@ def work(services: Services) -> WorkReport:
 
     end, finished = time.monotonic() + BUDGET_SECONDS, Event()
 
-    # Each waits at most so many seconds, and returns whether its loop continues.
+    # Each waits some seconds for more work, and returns whether its loop continues.
     def wait_to_list(seconds: float) -> bool:
         return orgs_with_documents.has_work(seconds)
 

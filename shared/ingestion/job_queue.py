@@ -222,9 +222,9 @@ def work_until(
     latest_claim: float = 0.0,
 ) -> tuple[BatchResult, bool]:
     """Repeat rounds until nothing is due or the time `end` of time.monotonic has come, and longer while
-    `wait_for_more` returns true; it waits at most its seconds. Nothing is claimed later than `latest_claim`
-    seconds after the end. Returns the results, and whether nothing is due. A failed claim is logged if
-    another one follows; else its RagError is raised."""
+    `wait_for_more`, which receives the seconds to wait, returns true. Nothing is claimed later than
+    `latest_claim` seconds after the end. Returns the results, and whether nothing is due. A failed claim is
+    logged if another one follows; else its RagError is raised."""
     total, is_idle = BatchResult(), False
     failure: RagError | None = None
     while time.monotonic() <= end + latest_claim:
