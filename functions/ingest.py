@@ -99,31 +99,32 @@ def work(services: Services) -> WorkReport:
 
     end, finished = time.monotonic() + BUDGET_SECONDS, Event()
 
-    def listing_goes_on(seconds: float) -> bool:
-        return orgs_with_documents.have_more(seconds)
+    # Each waits some seconds for more work, and returns whether its loop continues.
+    def wait_to_list(seconds: float) -> bool:
+        return orgs_with_documents.has_work(seconds)
 
-    def extraction_goes_on(seconds: float) -> bool:
-        return bool(wait(listing, seconds).not_done) or orgs_with_documents.have_more(seconds)
+    def wait_to_extract(seconds: float) -> bool:
+        return bool(wait(listing, seconds).not_done) or orgs_with_documents.has_work(seconds)
 
-    def ingestion_goes_on(seconds: float) -> bool:
+    def wait_to_ingest(seconds: float) -> bool:
         slow = wait([*listing, extraction], seconds).not_done
         return bool(slow) or orgs_with_documents.are_busy(seconds, claimed_by=end)
 
-    def delivery_goes_on(seconds: float) -> bool:
+    def wait_to_deliver(seconds: float) -> bool:
         return not finished.wait(seconds)
 
     # In parallel, so that documents do not wait for slow receivers or sources, nor these for long documents.
     # The call takes documents until sources and extractions have ended: the next call begins afterwards.
     with ThreadPoolExecutor(DOCUMENT_THREADS + SOURCE_THREADS + 3) as pool:
         calibration = pool.submit(_calibrate, services, signer)
-        delivery = pool.submit(work_until, sender.deliver, end, delivery_goes_on, math.inf)
+        delivery = pool.submit(work_until, sender.deliver, end, wait_to_deliver, math.inf)
         listing = [
-            pool.submit(work_until, source_worker.work, end, listing_goes_on) for _ in range(SOURCE_THREADS)
+            pool.submit(work_until, source_worker.work, end, wait_to_list) for _ in range(SOURCE_THREADS)
         ]
-        extraction = pool.submit(work_until, graph_worker.build, end, extraction_goes_on)
+        extraction = pool.submit(work_until, graph_worker.build, end, wait_to_extract)
         try:
             ingestion = [
-                pool.submit(work_until, worker.work, end, ingestion_goes_on, LATEST_CLAIM_SECONDS)
+                pool.submit(work_until, worker.work, end, wait_to_ingest, LATEST_CLAIM_SECONDS)
                 for _ in range(DOCUMENT_THREADS)
             ]
             wait(ingestion)

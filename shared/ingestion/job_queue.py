@@ -86,7 +86,7 @@ class BusyOrgs:
         self._changed = Condition()
         # By claim: an org may have two for a moment, if its first was deleted.
         self._since: dict[object, tuple[str, float]] = {}
-        self._took_nothing = False
+        self._last_claim_was_empty = False
 
     @contextmanager
     def round(
@@ -95,9 +95,9 @@ class BusyOrgs:
         """The result of `claim` for the busy orgs. Its orgs are busy until the end."""
         with self._changed:
             self._changed.notify_all()
-            self._took_nothing = True
+            self._last_claim_was_empty = True
             items = claim(sorted({org_id for org_id, _ in self._since.values()}))
-            self._took_nothing = not items
+            self._last_claim_was_empty = not items
             own = {object(): (org_of(item), time.monotonic()) for item in items}
             self._since |= own
         try:
@@ -109,18 +109,18 @@ class BusyOrgs:
                     del self._since[key]
 
     def are_busy(self, seconds: float, claimed_by: float) -> bool:
-        """Whether a thread still has what it claimed by that time of time.monotonic. Waits so many seconds
-        for the end."""
+        """Whether a thread still works on something that it claimed by that time of time.monotonic. Waits at
+        most `seconds` until none does."""
         with self._changed:
             return not self._changed.wait_for(
                 lambda: all(since > claimed_by for _, since in self._since.values()), seconds
             )
 
-    def have_more(self, seconds: float) -> bool:
-        """Whether a thread has claimed something, or the last claim took something. Waits so
-        many seconds for the end."""
+    def has_work(self, seconds: float) -> bool:
+        """Whether a thread works on something, or the last claim was not empty. Waits at most `seconds` until
+        neither is so."""
         with self._changed:
-            return not self._changed.wait_for(lambda: self._took_nothing and not self._since, seconds)
+            return not self._changed.wait_for(lambda: self._last_claim_was_empty and not self._since, seconds)
 
 
 @dataclass(frozen=True)
@@ -218,15 +218,19 @@ class LeaseRenewer:
 def work_until(
     work: Callable[[], BatchResult],
     end: float,
-    goes_on: Callable[[float], bool] = lambda _: False,
+    wait_for_more: Callable[[float], bool] = lambda _: False,
     latest_claim: float = 0.0,
 ) -> tuple[BatchResult, bool]:
     """Repeat rounds until nothing is due or the time `end` of time.monotonic has come, and longer while
-    `goes_on`, which waits so many seconds for a change. Nothing is claimed later than `latest_claim` seconds
-    after the end. Returns the results, and whether nothing is due. A failed claim is logged if another one
-    follows; else its RagError is raised."""
-    total = BatchResult()
+    `wait_for_more`, which receives the seconds to wait, returns true. Nothing is claimed later than
+    `latest_claim` seconds after the end. Returns the results, and whether nothing is due. A failed claim is
+    logged if another one follows; else its RagError is raised."""
+    total, is_idle = BatchResult(), False
+    failure: RagError | None = None
     while time.monotonic() <= end + latest_claim:
+        if failure:
+            reason = f"{failure.code} ({failure.log_reason})"
+            log.warning("no job could be claimed: %s; the worker tries again", reason)
         batch, failure = BatchResult(), None
         try:
             batch = work()
@@ -234,14 +238,12 @@ def work_until(
             failure = error
         total += batch
         is_over = not batch.claimed or time.monotonic() > end
-        if is_over and not goes_on(0 if batch.claimed else PAUSE_SECONDS):
-            if failure:
-                raise failure
-            return total, not batch.claimed
-        if failure:
-            reason = f"{failure.code} ({failure.log_reason})"
-            log.warning("no job could be claimed: %s; the worker tries again", reason)
-    return total, False
+        if is_over and not wait_for_more(0 if batch.claimed else PAUSE_SECONDS):
+            is_idle = not batch.claimed
+            break
+    if failure:
+        raise failure
+    return total, is_idle
 
 
 def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchResult:

@@ -65,15 +65,16 @@ def parse_web(kind: str, data: bytes) -> dict[str, Any]:
 RULES_WITH_VALUES = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
 
 
-def forbids_index(headers: Sequence[str], robot: str) -> bool:
-    """Whether headers X-Robots-Tag, or rules of a page, forbid the index to this robot."""
-    for header in headers:
-        name, colon, rest = header.partition(":")
+def forbids_index(rules: Sequence[str], robot: str) -> bool:
+    """Whether values of the header X-Robots-Tag, or of a page's elements for robots, forbid the index to this
+    robot."""
+    for line in rules:
+        name, colon, rest = line.partition(":")
         name = name.strip().lower()
         # Rules of another robot. Some rules have a value, and rules before them a comma.
         if colon and name != robot.lower() and "," not in name and name not in RULES_WITH_VALUES:
             continue
-        rules = rest if colon and name == robot.lower() else header
-        if {"noindex", "none"} & {rule.strip().lower() for rule in rules.split(",")}:
+        own = rest if colon and name == robot.lower() else line
+        if {"noindex", "none"} & {rule.strip().lower() for rule in own.split(",")}:
             return True
     return False

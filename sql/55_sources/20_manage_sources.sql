@@ -140,7 +140,10 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- The next run reads unchanged pages too, and leaves out those that ask not to be indexed.
+    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
+    -- out those that ask not to be indexed.
+    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
   end if;

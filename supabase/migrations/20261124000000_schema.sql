@@ -3160,10 +3160,10 @@ begin
     where documents.org_id = any (own) and documents.id in (
       select jobs.document_id from rag.jobs
       where jobs.org_id = any (own) and jobs.id = any (job_ids) and jobs.kind = 'ingestion')
-      and exists (
+      and not exists (
         select from rag.originals
         where originals.org_id = documents.org_id and originals.document_id = documents.id
-          and num_nonnulls(originals.bytes, originals.path, originals.url) > 0)
+          and num_nonnulls(originals.bytes, originals.path, originals.url) = 0)
     order by documents.org_id, documents.id
     for no key update
   loop
@@ -6535,7 +6535,10 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- The next run reads unchanged pages too, and leaves out those that ask not to be indexed.
+    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
+    -- out those that ask not to be indexed.
+    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
   end if;
@@ -14416,7 +14419,8 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at, updated_at)
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
 grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;

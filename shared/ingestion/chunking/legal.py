@@ -39,11 +39,9 @@ def legal_boundaries(text: str) -> list[Boundary]:
     boundaries = [
         boundary_of(clause, Break.SOFT, 6 + _depth(clause["mark"])) for clause in _begins(_CLAUSE, text)
     ]
-    provisions_in = [match for match in _begins(_NAMED, text) if not _CITED.match(match["rest"])]
-    ranks = _ranks([match["name"].capitalize() for match in provisions_in])
-    boundaries += [
-        boundary_of(match, Break.HARD, ranks[match["name"].capitalize()]) for match in provisions_in
-    ]
+    provisions = [match for match in _begins(_NAMED, text) if not _CITED.match(match["rest"])]
+    ranks = _ranks([match["name"].capitalize() for match in provisions])
+    boundaries += [boundary_of(match, Break.HARD, ranks[match["name"].capitalize()]) for match in provisions]
     return boundaries
 
 

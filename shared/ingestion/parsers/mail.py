@@ -55,8 +55,8 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
-    """Mail: subject, sender, recipients and date; the text that says most; attachments and messages,
-    forwarded or attached; invitations
+    """Mail: subject, sender, recipients and date; the plain text, or the HTML if the plain text lacks one of
+    its numbers or half of its words; attachments and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
     and embedded pages of HTML, also where the plain text is read

@@ -420,6 +420,15 @@ def test_all_rows_are_quoted_where_the_question_compares_them(embedder: Embedder
         assert names == ["Leuven depot", "Cork depot", "Gdynia"]
 
 
+def test_a_heading_is_shown_for_each_document(embedder: Embedder):
+    matches = tuple(
+        match(f"## Opening hours\n\n| Day | Hours |\n|---|---|\n| Monday | {hours} |", place)
+        for place, hours in (("Oslo", "9 to 17"), ("Rome", "10 to 18"))
+    )
+    draft = answer(embedder, "What are the opening hours on Monday?", *matches)
+    assert draft.text.count("Opening hours: Monday: Hours ") == 2
+
+
 def test_a_long_list_is_cut(embedder: Embedder):
     items = "\n".join(f"- Onboarding step with tool number {number}" for number in range(40))
     draft = answer(embedder, "List the steps of onboarding", match(items, "Start"))

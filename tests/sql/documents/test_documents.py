@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql.sql_as_user import run
 
 
 def stored(world: World, document_id: str) -> dict[str, Any]:
@@ -68,6 +70,53 @@ def test_a_malformed_document_is_refused_and_stores_nothing(
             assert count(world, people) == 0
 
 
+def test_no_count_reveals_a_private_document_in_a_shared_collection(people: People):
+    people.alf.put([vector(1)], collection="shared", title="for all")
+    people.ann.put([vector(1)], collection="shared", title="private", private=True)
+    for actor, titles in ((people.alf, {"for all"}), (people.ann, {"for all", "private"})):
+        rows = actor.match(vector(1))
+        assert {row["title"] for row in rows} == titles
+        assert {row["considered"] for row in rows} == {len(titles)}
+
+
+ATTACKS = [
+    "select id from rag.documents where id = %(document)s",
+    "update rag.documents set title = 'taken' where id = %(document)s returning id",
+    "delete from rag.documents where id = %(document)s returning id",
+    "select id from rag.chunks where document_id = %(document)s",
+    "update rag.chunks set content = 'taken' where document_id = %(document)s returning id",
+    "delete from rag.chunks where document_id = %(document)s returning id",
+]
+
+
+def test_rows_of_others_are_hidden_in_sql(people: People, subtests: pytest.Subtests):
+    """A private document from a member of its org, and an org's document from a member of another."""
+    private, shared = people.ann.put([vector(1)], private=True), people.ann.put([vector(1)])
+    for statement in ATTACKS:
+        with subtests.test(statement=statement):
+            assert run(people.alf, statement, document=private) == []
+            assert run(people.bob, statement, document=shared) == []
+            assert run(people.sam, statement, document=shared) == []
+            assert len(people.ann.match(vector(1))) == 2
+
+
+TRANSFERS = [
+    "update rag.documents set org_id = %(org)s where id = %(document)s",
+    "update rag.documents set owner_id = %(ann)s where id = %(document)s",
+    "update rag.chunks set org_id = %(org)s where document_id = %(document)s",
+    "update rag.chunks set owner_id = %(ann)s where document_id = %(document)s",
+]
+
+
+def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
+    """A member neither gives a row to another org nor puts it in another user's name."""
+    for statement in TRANSFERS:
+        with subtests.test(statement=statement):
+            document_id = people.alf.put([vector(1)])
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
+
+
 def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
     """Filters read the chunk, responses show the document: they must say the same."""
     people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
@@ -117,6 +166,14 @@ def test_the_anonymous_caller_and_the_deployer_create_as_the_nil_uuid(people: Pe
     assert world.sql(CREATORS, answer.json()[0]["document_id"]) == [(NIL, NIL)]
     insertion = "insert into rag.collections (org_id, name) values (%s, 'seed') returning created_by::text"
     assert world.sql(insertion, people.acme.id) == [(NIL,)]
+
+
+def test_being_the_creator_of_a_row_grants_nothing(people: People, world: World):
+    document_id = people.ann.put([vector(1)], private=True)
+    world.sql("update rag.documents set created_by = %s where id = %s", people.alf.id, document_id)
+    assert people.alf.match(vector(1)) == []
+    assert people.alf.rpc("rag_get_document", {"document_id": document_id}).status_code == 404
+    assert len(people.ann.match(vector(1))) == 1
 
 
 def test_a_document_is_read_in_parts(people: People):

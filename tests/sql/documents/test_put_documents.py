@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 from uuid import uuid4
 
@@ -140,6 +140,34 @@ def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: Pe
         assert [match["title"] for match in people.alf.match(vector(1))] == ["old"] * 3
         writer.commit()
     assert [match["title"] for match in people.alf.match(vector(1))] == ["new"] * 5
+
+
+def test_concurrent_readers_never_see_half_a_document(people: People):
+    """Two versions of a document, of three and of five chunks, take turns while others search."""
+    finished = Event()
+    versions = {"faq": range(3), "web": range(10, 15)}
+
+    def write(kind: str) -> None:
+        answer = put(people.ann, people.acme, versions[kind], external_id="x", title=kind, source_type=kind)
+        assert answer.status_code == 200, answer.text
+
+    def read(actor: Actor) -> set[tuple[tuple[str, str], ...]]:
+        states = set()
+        while not finished.is_set():
+            states.add(tuple((match["title"], match["source_type"]) for match in actor.match(vector(1))))
+        return states
+
+    write("faq")
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read, actor) for actor in (people.alf, people.ada, people.kim)]
+        try:
+            for kind in ["web", "faq"] * 8:
+                write(kind)
+        finally:
+            finished.set()
+        states = set().union(*(reader.result() for reader in readers))
+    assert states <= {(("faq", "faq"),) * 3, (("web", "web"),) * 5}
+    assert states
 
 
 def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):

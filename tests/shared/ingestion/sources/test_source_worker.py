@@ -165,6 +165,23 @@ def test_pages_that_ask_not_to_be_indexed_go_when_the_source_leaves_them_out(web
         assert web_ada.titles() == ["Page c"]
 
 
+def test_a_running_time_slice_stores_nothing_after_a_change_to_leave_pages_out(ada: Admin, shelf: Shelf):
+    source = ada.make()
+
+    def include(value: bool) -> None:
+        changes = {"include_noindex": value}
+        assert ada.actor.request("PATCH", f"/v1/sources/{source}", changes).status_code == 200
+
+    include(True)
+    shelf.on_fetch = lambda name: include(False) if name == "b" else None
+    ada.lister.work()
+    assert (ada.row(source)["status"], ada.titles()) == ("waiting", ["a"])
+    shelf.on_fetch, shelf.left_out = (lambda _: None), {"a": "noindex"}
+    # Due at once, and the page that was stored before is read again.
+    ada.lister.work()
+    assert (counts(ada.row(source)), ada.titles()) == ((3, 2, 1, 0), ["b", "c"])
+
+
 def test_documents_follow_the_items(ada: Admin, shelf: Shelf):
     source = ada.make()
     assert counts(ada.run(source)) == (3, 3, 0, 0)
