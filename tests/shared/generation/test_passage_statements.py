@@ -139,7 +139,7 @@ def test_underlined_lines_are_headings():
 
 def test_a_sentence_or_an_item_above_a_rule_is_no_heading():
     text = (
-        "The deposit is 100 euros.\n---\n- The deposit of a bike is 50 euros\n---\nIt has a garden of trees."
+        "The deposit is 100 euros.\n---\n- A bike costs 50 euros\n---\nThe old house has a garden of trees."
     )
     assert len(list(statements(text, "en", frozenset()))) == 3
 
