@@ -24,11 +24,21 @@ NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a t
 BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS = 10, 200
 _HEADING = re.compile(r"\s*# +(\S.*)")
-# Bytes in base64, such as the pictures of notebooks. Their letters have both cases, those of a genome one.
-_BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/])(?:data:[\w/.+-]*;base64,)?(?=[a-z0-9+/]{0,99}[A-Z])(?=[A-Z0-9+/]{0,99}[a-z])"
-    r"[A-Za-z0-9+/]{1000,}={0,2}"
+# Bytes in base64, on one line or wrapped, also as a list of lines. Their letters have both cases, and are
+# others than those of a genome.
+_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n(?:\",\s*\")?| +|\n *)"
+_BYTES = (
+    rf"(?<!{_LETTER})(?=[a-z0-9+/]{{0,99}}[A-Z])(?=[A-Z0-9+/]{{0,99}}[a-z])(?=[ACGTNacgtn]{{0,99}}(?![ACGTNacgtn]){_LETTER})"
+    rf"(?:{_LETTER}{{1000,}}|{_LETTER}{{60,76}}(?:{_LINE_END}{_LETTER}{{60,76}}(?!{_LETTER})){{12,}}"
+    # The last line.
+    rf"(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=\\|[)'<]|\"(?!:)|$)))?)={{0,2}}"
 )
+_DATA_ADDRESS = r"data:[\w/.+;=-]{0,100};base64,"
+# Other files may have keys and hashes as content.
+_BASE64 = {
+    is_data: re.compile(rf"(?:{_DATA_ADDRESS}){'?' if is_data else ''}{_BYTES}", re.MULTILINE)
+    for is_data in (False, True)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +111,9 @@ def _joined(
     kind: str, parts: Iterable[tuple[int | None, str]], title: str, notes: Sequence[str] = ()
 ) -> Converted:
     texts, pages, length, encoded = [], [], 0, 0
+    base64 = _BASE64[kind in ("json", "xml")]
     for number, part in parts:
-        text, count = _BASE64.subn("", clean(part).strip("\n"))
+        text, count = base64.subn("", clean(part).strip("\n"))
         encoded += count
         if is_blank(text):
             continue

@@ -100,7 +100,7 @@ def _header_row(rows: list[list[str]]) -> int:
 def json(data: bytes) -> ParsedFile:
     """JSON: one value on each line, so that passages end between values; numbers as they are written
 
-    Noted: files in base64, such as the pictures of notebooks"""
+    Noted: files in base64, such as the pictures of notebooks, which are left out"""
     text = decode_text(data)
     try:
         value = values.loads(text, parse_float=_as_written, parse_int=_as_written)

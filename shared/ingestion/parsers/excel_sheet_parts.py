@@ -7,12 +7,16 @@ from typing import Any
 
 from lxml import etree
 
-from shared.ingestion.parsers.office_xml import Package, child, is_page_number
+from shared.ingestion.parsers.office_xml import Package, child
 from shared.ingestion.parsers.parsed_file import read_member
 from shared.text.normalize import one_line
 
 # Codes in headers and footers: fonts, sizes, colours; sections and fields, such as the page number.
-_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|(?P<sign>.))', re.IGNORECASE | re.DOTALL)
+_CODE = re.compile(
+    r'&(?:"[^"]*"|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|(?P<page>[PN])(?:[+-]\d+)?|(?P<other>.))',
+    re.IGNORECASE | re.DOTALL,
+)
+_PAGE = "\0"
 _TICKS = {"Checkbox", "Radio"}
 
 
@@ -24,13 +28,19 @@ def headers_and_footers(element: Any) -> Iterator[str]:
         for place in ("Header", "Footer"):
             stored = child(element, f"{kind}{place}")
             text = _CODE.sub(_shown_code, (stored.text if stored is not None else None) or "")
-            if lines := [line for line in map(one_line, text.splitlines()) if not is_page_number(line)]:
+            lines = [one_line(line.replace(_PAGE, "")) for line in text.splitlines() if not _is_page(line)]
+            if lines := list(filter(None, lines)):
                 yield f"{place}: {' '.join(lines)}"
 
 
 def _shown_code(code: re.Match[str]) -> str:
-    sign = (code["sign"] or "").upper()
-    return sign if sign == "&" else "\n" if sign in ("L", "C", "R") else ""
+    sign = (code["other"] or "").upper()
+    return _PAGE if code["page"] else sign if sign == "&" else "\n" if sign in ("L", "C", "R") else ""
+
+
+def _is_page(line: str) -> bool:
+    """Whether a line has the number of the page or of all pages, and a word for each at most."""
+    return 0 < line.count(_PAGE) >= len(re.findall(r"\w+", line))
 
 
 def form_controls(package: Package, part: str) -> Iterator[str]:

@@ -18,16 +18,21 @@ from shared.text.superscripts import script
 MIN_PICTURE = 48
 _REWRITTEN = re.compile(
     r"<(?:su[pb]|math|input|select|textarea|button|datalist|table|img|svg|canvas|video|audio|iframe|embed"
-    r"|del|s|strike|ol|nav)\b",
+    r"|del|s|strike|ol|nav|body\s[^>]{0,500}(?:style|hidden))\b",
     re.IGNORECASE,
 )
+_NAMESPACES = {"re": "http://exslt.org/regular-expressions"}
+_INVISIBLE = "re:test(@style, '(^|[;\\s])visibility\\s*:\\s*hidden', 'i')"
 # Menus, and what browsers do not show while scripts run.
 _HIDDEN = etree.XPath(
     ".//*[self::nav or self::template[not(@shadowrootmode)] or self::noscript"
     " or @hidden and @hidden!='until-found'"
-    " or re:test(@style, '(^|[;\\s])(display\\s*:\\s*none|visibility\\s*:\\s*hidden)', 'i')]",
-    namespaces={"re": "http://exslt.org/regular-expressions"},
+    " or re:test(@style, '(^|[;\\s])display\\s*:\\s*none', 'i')"
+    f" or not(self::td or self::th) and {_INVISIBLE}]",
+    namespaces=_NAMESPACES,
 )
+# They keep their place in the table.
+_INVISIBLE_CELLS = etree.XPath(f".//*[(self::td or self::th) and {_INVISIBLE}]", namespaces=_NAMESPACES)
 
 
 def rewritten(text: str) -> tuple[str, Counter[str]]:
@@ -37,8 +42,15 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
     root = etree.HTML(text.encode(errors="replace"), parser) if _REWRITTEN.search(text) else None
     if root is None:
         return text, Counter()
+    for body in root.iter("body"):
+        # Scripts show the body of some pages.
+        body.attrib.clear()
     for element in _HIDDEN(root):
         replace(element, "")
+    for cell in _INVISIBLE_CELLS(root):
+        tag = cell.tag
+        replace(cell, "")
+        cell.tag = tag
     for math in list(root.iter("math")):
         replace(math, formula(math))
     for element in reversed(list(root.iter("sup", "sub"))):
@@ -47,7 +59,13 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
     for struck in root.iter("del", "s", "strike"):
         if not struck.tail and struck.getnext() is not None:
             struck.tail = " "
-    pictures = sum(_is_unread_picture(each) for each in list(root.iter("img", "svg", "canvas", "embed")))
+    pictures = [
+        each
+        for each in root.iter("img", "svg", "canvas", "embed")
+        # The outer picture has the text of the inner one.
+        if each.tag != "svg" or next(each.iterancestors("svg"), None) is None
+    ]
+    unread_pictures = sum(map(_is_unread_picture, pictures))
     media = [each for each in root.iter("video", "audio") if _is_content(each)]
     frames = [each for each in root.iter("iframe") if each.get("src") and _is_content(each)]
     for element in (*media, *frames):
@@ -57,7 +75,7 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
         write_table(table)
     for items in list(root.iter("ol")):
         write_numbers(items)
-    unread = Counter(pictures=pictures, media=len(media), frames=len(frames))
+    unread = Counter(pictures=unread_pictures, media=len(media), frames=len(frames))
     return etree.tostring(root, encoding="unicode", method="html"), unread
 
 

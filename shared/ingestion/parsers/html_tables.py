@@ -10,8 +10,8 @@ from shared.ingestion.parsers.html_text import line_of, replace
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, divided, names_of_columns
 from shared.ingestion.parsers.parsed_file import size_error
 
-# The limit of HTML.
-MAX_SPAN = 1000
+# The limits of HTML.
+MAX_SPANS = {"colspan": 1000, "rowspan": 65_534}
 _PARTS = {"thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col"}
 
 
@@ -110,9 +110,9 @@ def _grid(rows: list[Any]) -> tuple[list[list[Any]], set[int]]:
 
 def _span(cell: Any, name: str) -> int:
     value = (cell.get(name) or "").strip()
-    span = min(int(value), MAX_SPAN) if value.isdecimal() else 1
+    span = min(int(value), MAX_SPANS[name]) if value.isdecimal() else 1
     # A rowspan of 0 reaches to the end of the group.
-    return span or (MAX_SPAN if name == "rowspan" else 1)
+    return span or (MAX_SPANS[name] if name == "rowspan" else 1)
 
 
 def _put_above(table: Any, element: Any) -> None:

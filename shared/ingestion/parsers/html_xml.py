@@ -29,6 +29,8 @@ STRIPPED_TAGS = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object",
 TITLE_CHARACTERS = 100_000
 # Nested elements. html-to-markdown omits elements at a depth above 1,024.
 MAX_DEPTH = 1000
+# html-to-markdown escapes a number at the beginning of an item.
+_ESCAPED_NUMBER = re.compile(r"^([ >]*[-*+] \d+)\\\.")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _CHARSET = re.compile(rb"<meta[^>]{1,200}charset\s{0,5}=\s{0,5}[\"']?([\w-]{2,40})", re.IGNORECASE)
 
@@ -73,7 +75,7 @@ def epub(data: bytes) -> ParsedFile:
 def xml(data: bytes) -> ParsedFile:
     """XML: an outline of elements, attributes and texts; mixed content as one text
 
-    Noted: files in base64
+    Noted: files in base64, which are left out
     Not read: entities that the file defines"""
     root = tree(data)
     return ParsedFile([(None, "\n".join(_outline(root, 0)))])
@@ -124,7 +126,8 @@ def markdown(text: str) -> tuple[str, Counter[str]]:
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
     html, unread = rewritten(text)
-    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), unread
+    lines = (convert(html, options).content or "").splitlines()
+    return "\n".join(_ESCAPED_NUMBER.sub(r"\1.", line).rstrip() for line in lines), unread
 
 
 def _depth(text: str) -> int:

@@ -59,7 +59,7 @@ def eml(data: bytes) -> ParsedFile:
     forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
-    and embedded pages of HTML, also where the plain text is read
+    and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read
     Not read: digital signatures"""
     message, unread = _parsed(data), _Unread()
     text = _text(message, unread)
@@ -155,9 +155,13 @@ def _leaves(part: MIMEPart, unread: _Unread) -> Iterator[MIMEPart]:
         leaves = [leaf for child in part.iter_parts() for leaf in _leaves(child, unread)]
         plain = [leaf for leaf in leaves if _is_body(leaf, "text/plain")]
         html = [leaf for leaf in leaves if _is_body(leaf, "text/html")]
-        other = plain if html and not _says_as_much(plain, html) else html if plain else []
-        for leaf in html if other is html else ():
-            _body(leaf, unread)
+        of_html = _Unread()
+        other = []
+        if plain and html:
+            other = html if _says_as_much(plain, html, of_html) else plain
+        if other is html:
+            unread.notes += of_html.notes
+            unread.elements += of_html.elements
         # Apple Mail has attachments within an alternative.
         yield from (leaf for leaf in leaves if leaf not in other)
     elif part.get_content_type() == "multipart/encrypted":
@@ -174,17 +178,21 @@ def _is_body(part: MIMEPart, kind: str) -> bool:
     return part.get_content_type() == kind and not part.is_attachment() and not part.get_filename()
 
 
-def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart]) -> bool:
-    """Whether the plain text has half of the words of the HTML and all of its numbers."""
+def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart], unread: _Unread) -> bool:
+    """Whether the plain text has half of the words of the HTML and all of its numbers, or the HTML cannot be
+    read. `unread` gets what of the HTML is not read."""
+    words = _words(plain, unread)
     try:
-        words, of_html = (
-            Counter(_WORDS.findall(" ".join(_body(leaf, _Unread()) for leaf in bodies).casefold()))
-            for bodies in (plain, html)
-        )
+        of_html = _words(html, unread)
     except UnreadableDocument:
-        return bool(plain)
+        unread.notes.append("The HTML of the message was not read.")
+        return bool(words)
     has_numbers = all(word in words for word in of_html if any(map(str.isdigit, word)))
     return has_numbers and (words & of_html).total() >= of_html.total() / 2
+
+
+def _words(bodies: list[MIMEPart], unread: _Unread) -> Counter[str]:
+    return Counter(_WORDS.findall(" ".join(_body(leaf, unread) for leaf in bodies).casefold()))
 
 
 def _part(part: MIMEPart, unread: _Unread, depth: int) -> str:

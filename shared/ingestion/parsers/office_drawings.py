@@ -16,6 +16,12 @@ from shared.text.normalize import one_line
 from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
 
+# Fields whose text is a placeholder, in the language of the program: those of slides and of labels in charts.
+_PLACEHOLDERS = {
+    "slidenum", "VALUE", "XVALUE", "YVALUE", "BUBBLESIZE", "PERCENTAGE", "CATEGORYNAME", "SERIESNAME",
+    "CELLRANGE", "CELLREF",
+}  # fmt: skip
+
 
 class ScriptedText:
     """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs."""
@@ -66,7 +72,7 @@ def _drawn_text(paragraph: Any) -> str:
     text = ScriptedText()
     for run in paragraph:
         name = local(run)
-        if name == "r" or (name == "fld" and run.get("type") != "slidenum"):
+        if name == "r" or (name == "fld" and run.get("type") not in _PLACEHOLDERS):
             properties = child(run, "rPr")
             baseline = int(attribute(properties, "baseline", "0") or 0)
             content = child(run, "t")
@@ -147,8 +153,8 @@ def chart(root: Any) -> str:
         for label in plot.iter("{*}dLbl")
         if child(child(label, "tx"), "rich") is not None
     ]
-    # Labels from cells have a name for their text, which is stored apart.
-    labels = [label for label in labels if "[CELL" not in label]
+    # Without their fields, labels may have separators only. The text of labels from cells is stored apart.
+    labels = [label for label in labels if re.search(r"\w", label)]
     labels += [
         _first_value(point) for cells in plot.iter("{*}dlblRangeCache") for point in cells.iter("{*}pt")
     ]

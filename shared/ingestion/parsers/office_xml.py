@@ -125,7 +125,9 @@ def is_page_number(text: str) -> bool:
     is_pair = (
         len(numbers) == 2 and (bool(words) or "/" in text) and all(len(number) < 4 for number in numbers)
     )
-    return _PAGE_WORDS.issuperset(words) and (len(numbers) < 2 or is_pair)
+    # A number alone may be a year.
+    is_one = len(numbers) < 2 and (bool(words) or all(len(number) < 4 for number in numbers))
+    return _PAGE_WORDS.issuperset(words) and (is_one or is_pair)
 
 
 def unescaped(text: str) -> str:

@@ -54,7 +54,7 @@ _NAMES = {
         r"|(?:datenschutz|cookie)-?einstellungen|wir verwenden cookies.*|(?:we|this \w+) uses? cookies.*"
     ),
 }
-# Names of articles about such a page.
+# Words in the names of articles about such a page.
 _SUBJECT = re.compile(
     r"\b(?:how|why|what|when|while|whenever|after|before|during|if|despite|causes?|errors|fix\w*|solv\w*|resolv\w*"
     r"|handl\w*|troubleshoot\w*|custom|wie|warum|wieso|wenn|beim?|nach|vor|während|trotz|behebe\w*|beheben|lösen"
@@ -90,7 +90,10 @@ def fault_of(root: Any, content: Any) -> str | None:
         return "consent"
     if length > HARDLY:
         return None
-    if says("not_found") and not any(map(_SUBJECT.search, names)):
+    # The other parts of a title, such as the name of the website, say nothing about the subject.
+    parts = (part for name in names for part in _SEPARATOR.split(name))
+    about = filter(_FAULTS["not_found"].search, parts)
+    if says("not_found") and not any(map(_SUBJECT.search, about)):
         return "not_found"
     if says("unavailable"):
         return "unavailable"

@@ -33,10 +33,16 @@ _NO_TITLE = re.compile(
     r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
     re.IGNORECASE,
 )
-# Descriptions of pictures by programs: their recognition, file names, addresses.
+# Descriptions of pictures by programs: all before the sentence that says so, file names, addresses.
 _BY_PROGRAM = re.compile(
-    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:"
-    r"|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$",
+    r"^.*\b(?:Description automatically generated(?: with \w+ confidence)?"
+    r"|AI-generated content may be incorrect"
+    r"|Automatisch generierte Beschreibung(?: mit \w+ \w+)?|KI-generierte Inhalte können fehlerhaft sein"
+    r"|Description générée automatiquement(?: avec \w+ \w+)?|Le contenu généré par l.IA peut être incorrect"
+    r"|Descripción generada automáticamente(?: con \w+ \w+)?"
+    r"|El contenido generado por IA puede ser incorrecto"
+    r")(?:\.\s*|$)|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$|^https?:\S+$"
+    r"|^\S+\.(?:png|jpe?g|jfif|gif|bmp|tiff?|webp|avif|heic|svg|emf|wmf|eps|ico|pdf|psd)$",
     re.IGNORECASE,
 )
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
@@ -93,9 +99,8 @@ def own_title(text: str) -> str | None:
 
 
 def description(text: str) -> str:
-    """The description of a picture; empty if a program wrote it."""
-    text = one_line(text)
-    return "" if _BY_PROGRAM.search(text) else text
+    """The description of a picture, without that of a program."""
+    return _BY_PROGRAM.sub("", one_line(text))
 
 
 def counted(number: int, one: str, many: str, rest: str) -> list[str]:

@@ -87,7 +87,7 @@ def _notes(unread: _Unread) -> list[str]:
 def _of_slide(slide: Any, unread: _Unread, repeated: set[str], area: int) -> Iterator[str]:
     element = _prepared_slide(slide, unread)
     heading = slide.shapes.title
-    title = "" if heading is None else one_line(" ".join(_paragraphs(heading)))
+    title = "" if heading is None or _is_hidden(heading) else one_line(" ".join(_paragraphs(heading)))
     shapes = [shape for shape in slide.shapes if not title or shape != heading]
     texts = _in_reading_order(_placed(shapes, slide, unread, repeated, area))
     texts += [*_speaker_notes(slide, unread, area), *_comments(slide)]
@@ -121,13 +121,16 @@ def _placed(
     shapes: Iterable[Any], slide: Any, unread: _Unread, repeated: set[str], area: int
 ) -> Iterator[_Placed]:
     for shape in shapes:
-        properties = next(shape._element.iter("{*}cNvPr"), None)
-        if attribute(properties, "hidden") in ("1", "true"):
+        if _is_hidden(shape):
             continue
         left, top, width, height = _place(shape)
         texts = list(filter(None, _of_shape(shape, slide, unread, repeated, area, width * height)))
         if texts:
             yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
+
+
+def _is_hidden(shape: Any) -> bool:
+    return attribute(next(shape._element.iter("{*}cNvPr"), None), "hidden") in ("1", "true")
 
 
 def _place(shape: Any) -> tuple[int, int, int, int]:

@@ -20,7 +20,8 @@ def _table(text: str, first: int) -> dict[int, str]:
 
 
 _CHECKS = {"a": "✔", "r": "✖", "c": "☐", "g": "■", "n": "●", "=": "•"}
-# By the code of the character. Symbol is complete; the others have bullets, ticks, boxes, arrows and numbers.
+# By the code of the character. Symbol is complete; the next have bullets, ticks, boxes, arrows and numbers;
+# the last have spaces.
 _FONTS: Mapping[str, Mapping[int, str]] = {
     "symbol": _table(
         " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼",
@@ -42,6 +43,7 @@ _FONTS: Mapping[str, Mapping[int, str]] = {
         0x20: " ", 0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0x97: "●", 0xA3: "☐",
     },
     "webdings": {0x20: " ", **{ord(letter): shown for letter, shown in _CHECKS.items()}},
+    **{name: {0x20: " "} for name in ("wingdings 3", "marlett", "mt extra", "zapfdingbats", "zapf dingbats")},
 }  # fmt: skip
 
 

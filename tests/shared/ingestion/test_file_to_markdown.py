@@ -101,13 +101,18 @@ def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
     for name, before, after in (
         ("a.ipynb", '{\n "image/png": "', '"\n}'),
         ("a.md", "A kiln ![plan](", ") and an oven"),
-        ("a.txt", "A kiln\n\n", "\n\nand an oven"),
+        ("wrapped.ipynb", '{\n "image/png": "', '\\n"\n}'),
+        ("list.ipynb", '{\n "image/png": [\n  "', '\\n"\n ]\n}'),
     ):
         with subtests.test(name):
             prefix = "data:image/png;base64," if name == "a.md" else ""
-            converted = convert(f"{before}{prefix}{bytes_of_a_picture}{after}".encode(), name, None)
+            between = {"wrapped.ipynb": "\\n", "list.ipynb": '\\n",\n  "'}.get(name, "")
+            lines = [bytes_of_a_picture[at : at + 76] for at in range(0, len(bytes_of_a_picture), 76)]
+            converted = convert(f"{before}{prefix}{between.join(lines)}{after}".encode(), name, None)
             assert converted.text == before + after
             assert converted.notes == ("Pictures or files in base64 were not read.",)
+    for name, text in (("a.txt", bytes_of_a_picture), ("a.json", f'"{"ACGTacgt" * 200}"')):
+        assert convert(text.encode(), name, None).text == text
 
 
 # -- files --------------------------------------------------------------------------------------------

@@ -217,6 +217,16 @@ def test_headers_and_footers_are_read_once_without_page_numbers():
 
     text = text_of(file_of([["x"]], margins))
     assert text == "| x |\n| --- |\n\nHeader: Tariff 2027 Skar & Oster\n\n# Other"
+    for footer, shown in (
+        ("&C2024", "Footer: 2024"),
+        ("&CPage &P sur &N", ""),
+        ("&CTariff, page &P", "Footer: Tariff, page"),
+    ):
+        data = with_sheet(
+            cells("><v>1</v>")
+            + f"<headerFooter><oddFooter>{footer.replace('&', '&amp;')}</oddFooter></headerFooter>"
+        )
+        assert text_of(data) == f"| 1 |\n| --- |\n\n{shown}".strip()
 
 
 def test_form_controls_have_their_label_and_state():

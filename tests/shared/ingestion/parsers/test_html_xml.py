@@ -64,6 +64,8 @@ CASES = {
     "<table><tr><th>A<th>B<tr><td hidden>h<td>x<td>1<tr style='display: none'><td>h<td>h</table>": (
         "| A | B |\n|-|\n| x | 1 |"
     ),
+    "<table><tr><th>A<th>B<tr><td style='visibility: hidden'>h<td>1</table>": "| A | B |\n|-|\n|  | 1 |",
+    "<body style='visibility:hidden'><p>Kiln</body>": "Kiln",
     "<table><tr><th>A<th><th>B<tr><td>1<td><td>2<tr><td><td><td></table>": "| A | B |\n|-|\n| 1 | 2 |",
     "<table><caption>Kiln<p>of 2027</caption><tr><th>A<th>B<tr><td>1<td>2</table>": (
         "Kiln\n\nof 2027\n\n| A | B |\n|-|\n| 1 | 2 |"
@@ -80,8 +82,8 @@ CASES = {
     "<ol type=a><li>x<li>y<ol type=I start=4><li>z</ol></ol>": "- a. x\n- b. y\n  * IV. z",
     "<ol style='list-style: inside lower-alpha' start=27><li><p>x</ol>": "- aa. x",
     "<ol><li value=5>x<li>y</ol>": "5. x\n6. y",
-    "<ol><li>x<li value=7>y</ol>": "- 1\\. x\n- 7\\. y",
-    "<ol reversed><li>x<li>y</ol>": "- 2\\. x\n- 1\\. y",
+    "<ol><li>x<li value=7>y</ol>": "- 1. x\n- 7. y",
+    "<ol reversed><li>x<li>y</ol>": "- 2. x\n- 1. y",
     "<ol style=list-style-type:none><li>§ 1<li>§ 2</ol>": "- § 1\n- § 2",
     "<table><tr><td><ol start=3><li>x<li>y</ol><td>1</table>": "| 3. x; 4. y | 1 |\n|-|",
     # Formulas
@@ -129,6 +131,9 @@ def test_pictures_of_the_content_are_noted(subtests: pytest.Subtests):
         "<article><header><img data-src=a.png></header></article>": ["1 picture was not read."],
         "<img src=a.png alt=IMG_1234.jpg><svg width=90></svg>": ["2 pictures were not read."],
         "<noscript><img src=a.png></noscript><svg width=16></svg><svg aria-hidden=true width=90></svg>": [],
+        "<svg width=90><text>Sales</text><svg width=80></svg></svg>": [],
+        "<img src=a.png alt='Share of AI-generated code, 40 % in 2.025'>": [],
+        "<img src=a.png alt='A chart Description automatically generated'>": ["1 picture was not read."],
         "<audio src=a.mp3></audio><iframe src=b.html></iframe><iframe src=c width=1></iframe>": [
             "1 sound or video was not read.",
             "1 embedded page was not read.",
@@ -142,3 +147,5 @@ def test_pictures_of_the_content_are_noted(subtests: pytest.Subtests):
 def test_huge_spans_are_bounded():
     row = "<tr><td colspan=99999999 rowspan=99999999>x<td>y"
     assert markdown(f"<table>{row}</table>")[0].count("x") == 1000
+    rows = "<tr><td rowspan=1200>x<td>y" + "<tr><td>y" * 1199
+    assert markdown(f"<table>{rows}</table>")[0].count("x") == 1200

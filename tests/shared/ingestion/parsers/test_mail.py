@@ -256,6 +256,15 @@ def test_pictures_of_html_are_noted_once(subtests: pytest.Subtests):
     assert mbox(message * 12).notes == ["12 pictures were not read."]
 
 
+def test_html_that_cannot_be_read_costs_no_plain_text():
+    deep = ("text/html", b"<div>" * 1100 + b"Hello" + b"</div>" * 1100)
+    parsed = eml(raw(("text/plain", b"Hello plain"), deep))
+    assert "Hello plain" in parsed.parts[0][1]
+    assert parsed.notes == ["The HTML of the message was not read."]
+    with pytest.raises(UnreadableDocument):
+        eml(raw(("text/plain", b""), deep))
+
+
 def nested() -> bytes:
     letter = b"Subject: innermost\n\nthe end\n"
     for _ in range(3000):

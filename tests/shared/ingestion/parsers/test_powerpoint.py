@@ -76,7 +76,11 @@ def test_charts_have_the_labels_that_their_author_wrote():
         data.categories = ["Ore", "Grain"]
         data.add_series("Share", (1, 2))
         frame = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(5), Inches(4), data)
-        frame.chart.plots[0].series[0].points[1].data_label.text_frame.text = "New quay"
+        series = frame.chart.plots[0].series[0]
+        series.points[1].data_label.text_frame.text = "New quay"
+        series.points[0].data_label.text_frame.paragraphs[0]._p.append(
+            etree.fromstring(f'<a:fld {NAMESPACES} id="x" type="CELLRANGE"><a:t>[ZELLBEREICH]</a:t></a:fld>')
+        )
 
     assert text_of(deck(fill)) == (
         "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"
@@ -262,6 +266,22 @@ def shape(text: str, hidden: str = "0") -> str:
 def test_one_alternative_is_read_and_hidden_shapes_are_not():
     xml = alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1")
     assert text_of(deck(with_xml(xml))) == "New."
+
+
+def test_a_hidden_title_is_not_read():
+    def fill(slide: Any) -> None:
+        slide.shapes.title.text = "Rates"
+        slide.shapes.title._element.nvSpPr.cNvPr.set("hidden", "1")
+        box(slide, "Words", 1, 6)
+
+    assert text_of(deck(fill, layout=BODY)) == "Words"
+
+
+def test_letters_of_a_symbol_font_without_a_table_are_unknown():
+    def fill(slide: Any) -> None:
+        box(slide, "g", 1, 1).text_frame.paragraphs[0].runs[0].font.name = "Wingdings 3"
+
+    assert text_of(deck(fill)) == "\ufffd"
 
 
 def test_hidden_slides_say_so_and_all_texts_beside_a_slide_are_notes():

@@ -290,6 +290,9 @@ def test_headers_and_footers_are_read_once(subtests: pytest.Subtests):
         section = f"<w:sectPr>{references}{switch}</w:sectPr>"
         with subtests.test(switch=switch):
             assert text_of(paragraph("Body.", section) + section, parts) == text
+    year: Parts = {"f1": ("footer", paragraph("2024"))}
+    last = '<w:sectPr><w:footerReference w:type="default" r:id="r_f1"/></w:sectPr>'
+    assert text_of(paragraph("Body.") + last, year) == "Body.\n\n2024"
     # A section without headers has those of the section before.
     section = f"<w:sectPr>{references}</w:sectPr>"
     body = paragraph("Body.", section) + "<w:sectPr><w:titlePg/></w:sectPr>"
