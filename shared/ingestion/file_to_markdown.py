@@ -24,8 +24,8 @@ NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a t
 BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS = 10, 200
 _HEADING = re.compile(r"\s*# +(\S.*)")
-# Bytes in base64, on one line or wrapped, also as a list of lines. Their letters have both cases, and are others than those
-# of a genome.
+# Bytes in base64, on one line or wrapped, also as a list of lines. Their letters have both cases, and are
+# others than those of a genome.
 _LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n(?:\",\s*\")?| +|\n *)"
 _BYTES = (
     rf"(?<!{_LETTER})(?=[a-z0-9+/]{{0,99}}[A-Z])(?=[A-Z0-9+/]{{0,99}}[a-z])(?=[ACGTNacgtn]{{0,99}}(?![ACGTNacgtn]){_LETTER})"

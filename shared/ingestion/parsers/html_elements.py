@@ -18,17 +18,17 @@ from shared.text.superscripts import script
 MIN_PICTURE = 48
 _REWRITTEN = re.compile(
     r"<(?:su[pb]|math|input|select|textarea|button|datalist|table|img|svg|canvas|video|audio|iframe|embed"
-    r"|del|s|strike|ol|nav)\b",
+    r"|del|s|strike|ol|nav|body\s[^>]{0,500}(?:style|hidden))\b",
     re.IGNORECASE,
 )
 _NAMESPACES = {"re": "http://exslt.org/regular-expressions"}
 _INVISIBLE = "re:test(@style, '(^|[;\\s])visibility\\s*:\\s*hidden', 'i')"
-# Menus, and what browsers do not show while scripts run. Scripts show the body of some pages.
+# Menus, and what browsers do not show while scripts run.
 _HIDDEN = etree.XPath(
     ".//*[self::nav or self::template[not(@shadowrootmode)] or self::noscript"
-    " or not(self::body) and (@hidden and @hidden!='until-found'"
+    " or @hidden and @hidden!='until-found'"
     " or re:test(@style, '(^|[;\\s])display\\s*:\\s*none', 'i')"
-    f" or not(self::td or self::th) and {_INVISIBLE})]",
+    f" or not(self::td or self::th) and {_INVISIBLE}]",
     namespaces=_NAMESPACES,
 )
 # They keep their place in the table.
@@ -42,6 +42,9 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
     root = etree.HTML(text.encode(errors="replace"), parser) if _REWRITTEN.search(text) else None
     if root is None:
         return text, Counter()
+    for body in root.iter("body"):
+        # Scripts show the body of some pages.
+        body.attrib.clear()
     for element in _HIDDEN(root):
         replace(element, "")
     for cell in _INVISIBLE_CELLS(root):

@@ -59,7 +59,7 @@ def eml(data: bytes) -> ParsedFile:
     its numbers or half of its words; attachments and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
-    and embedded pages of HTML, also where the plain text is read
+    and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read
     Not read: digital signatures"""
     message, unread = _parsed(data), _Unread()
     text = _text(message, unread)

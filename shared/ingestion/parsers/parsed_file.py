@@ -33,12 +33,14 @@ _NO_TITLE = re.compile(
     r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
     re.IGNORECASE,
 )
-# Descriptions of pictures by programs: their recognition up to the sentence that says so, file names, addresses.
+# Descriptions of pictures by programs: all before the sentence that says so, file names, addresses.
 _BY_PROGRAM = re.compile(
-    r"^.*\b(?:Description automatically generated(?: with \w+ confidence)?|AI-generated content may be incorrect"
+    r"^.*\b(?:Description automatically generated(?: with \w+ confidence)?"
+    r"|AI-generated content may be incorrect"
     r"|Automatisch generierte Beschreibung(?: mit \w+ \w+)?|KI-generierte Inhalte können fehlerhaft sein"
     r"|Description générée automatiquement(?: avec \w+ \w+)?|Le contenu généré par l.IA peut être incorrect"
-    r"|Descripción generada automáticamente(?: con \w+ \w+)?|El contenido generado por IA puede ser incorrecto"
+    r"|Descripción generada automáticamente(?: con \w+ \w+)?"
+    r"|El contenido generado por IA puede ser incorrecto"
     r")(?:\.\s*|$)|^(?:picture|clip_image|image|imagen|immagine|grafik|bild)\s?\d+$|^https?:\S+$"
     r"|^\S+\.(?:png|jpe?g|jfif|gif|bmp|tiff?|webp|avif|heic|svg|emf|wmf|eps|ico|pdf|psd)$",
     re.IGNORECASE,

@@ -43,7 +43,7 @@ _FONTS: Mapping[str, Mapping[int, str]] = {
         0x20: " ", 0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0x97: "●", 0xA3: "☐",
     },
     "webdings": {0x20: " ", **{ord(letter): shown for letter, shown in _CHECKS.items()}},
-    **dict.fromkeys(("wingdings 3", "marlett", "mt extra", "zapfdingbats", "zapf dingbats"), {0x20: " "}),
+    **{name: {0x20: " "} for name in ("wingdings 3", "marlett", "mt extra", "zapfdingbats", "zapf dingbats")},
 }  # fmt: skip
 
 

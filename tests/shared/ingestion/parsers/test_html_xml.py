@@ -65,7 +65,7 @@ CASES = {
         "| A | B |\n|-|\n| x | 1 |"
     ),
     "<table><tr><th>A<th>B<tr><td style='visibility: hidden'>h<td>1</table>": "| A | B |\n|-|\n|  | 1 |",
-    "<body style='visibility:hidden'><p>Kiln<s></s></body>": "Kiln",
+    "<body style='visibility:hidden'><p>Kiln</body>": "Kiln",
     "<table><tr><th>A<th><th>B<tr><td>1<td><td>2<tr><td><td><td></table>": "| A | B |\n|-|\n| 1 | 2 |",
     "<table><caption>Kiln<p>of 2027</caption><tr><th>A<th>B<tr><td>1<td>2</table>": (
         "Kiln\n\nof 2027\n\n| A | B |\n|-|\n| 1 | 2 |"
