@@ -162,7 +162,7 @@ def _as_written(names: Set[str], question: str) -> Iterator[str]:
     start = end = -1
     for word in WORD.finditer(question):
         text = POSSESSIVE.sub("", word.group())
-        is_short = len(text) < MIN_NAME and question[word.end() :].startswith(".")
+        is_short = len(text) < MIN_NAME and question.startswith(".", word.end())
         if is_short or names.isdisjoint((text.casefold(), word.group().casefold())):
             continue
         if start >= 0 and question[end : word.start()] not in (" ", "-"):

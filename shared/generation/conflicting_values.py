@@ -101,7 +101,7 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
     )
 
 
-def has_value(text: str, question: str = "") -> bool:
+def has_value(text: str, question: str) -> bool:
     """Whether the text has a number, a date or a time that is not in the question."""
     return any(
         any(map(str.isdigit, token)) or token in COUNTED

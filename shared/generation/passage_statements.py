@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import pairwise
 
 from shared.generation.grounding.markup import without_tags
-from shared.text.line_breaks import unwrapped
+from shared.text.line_breaks import PREFIX, unwrapped
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.text.word_lists import word_sets
@@ -17,7 +16,6 @@ MAX_CELLS = 4
 MIN_WORDS = 3
 _LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} +")
-_INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _BULLET = re.compile(r"[-*+•–][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+")
 # "6. Liability" above "6.1 The total".
@@ -100,17 +98,12 @@ def statements(
     header = _cells(before) if is_in_table else [""]
     heading = without_markup(_HEADING.sub("", before)) if before and not is_in_table else section
     introduction = ""
-    # Of the lines directly below.
-    next_lines = {
-        number: line
-        for number, ((start, above), (below, line)) in enumerate(pairwise(lines))
-        if start + len(above) + 1 == below
-    }
     for number, (start, whole_line) in enumerate(lines):
-        indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
+        indent = len(PREFIX.match(whole_line)[0])  # type: ignore[index]
         begin, line = start + indent, whole_line[indent:].rstrip()
+        below, following = lines[number + 1] if number + 1 < len(lines) else (0, "")
         if line.startswith("|"):
-            if any(_RULE.fullmatch(following) for _, following in lines[number + 1 : number + 2]):
+            if _RULE.fullmatch(following):
                 header = _cells(line)
             elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
                 above, columns = introduction or heading, " ".join(header)
@@ -118,13 +111,13 @@ def statements(
             continue
         header = [""]
         hashes = _HEADING.match(line)
-        if hashes or (_UNDERLINE.fullmatch(next_lines.get(number, "")) and _TITLE.fullmatch(line)):
+        is_underlined = below == start + len(whole_line) + 1 and _UNDERLINE.fullmatch(following)
+        if hashes or (is_underlined and _TITLE.fullmatch(line)):
             heading, introduction = without_markup(line[hashes.end() if hashes else 0 :]), ""
             continue
         if _NO_TEXT.match(line):
             continue
-        following = lines[number + 1][1].lstrip() if number + 1 < len(lines) else ""
-        if (clause := _CLAUSE.fullmatch(line)) and following.startswith(f"{clause[1]}.1"):
+        if (clause := _CLAUSE.fullmatch(line)) and following.lstrip().startswith(f"{clause[1]}.1"):
             heading, introduction = without_markup(line), ""
             continue
         bullet = _BULLET.match(line)

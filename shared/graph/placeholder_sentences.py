@@ -8,7 +8,7 @@ from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.text.language_detection import MONTH_NAMES
 from shared.text.line_breaks import unwrapped
-from shared.text.sentences import sentences
+from shared.text.sentences import sentences_of_lines
 from shared.text.word_lists import word_sets
 
 FIRST_PLACEHOLDER = 0xE000
@@ -47,7 +47,7 @@ def named_sentences(text: str, mentions: Sequence[Mention], title: Mention | Non
     upcoming = next(pending, None)
     position = 0
     topic, pronoun = title, _IT
-    for sentence in sentences(text):
+    for sentence in sentences_of_lines(text):
         inside: list[Mention] = []
         while upcoming is not None and upcoming.start < sentence.end:
             if upcoming.start >= sentence.start and upcoming.end <= sentence.end:

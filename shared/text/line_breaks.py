@@ -20,7 +20,8 @@ MIN_CONTINUED = 30
 # The least share of a paragraph's breaks that a program would make or that a line in lower case follows, and
 # of those that are within a sentence.
 MIN_SHARE, MIN_SHARE_IN_SENTENCES = 0.7, 0.25
-_PREFIX = re.compile(r"[ \t]*(?:>[ \t]*)*")
+# White space and the marks of quoted mails.
+PREFIX = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|[a-zA-Z][.)]|\([a-zA-Z\d]{1,4}\))[ \t]")
 # Headings, tables, rules, fences, tags, comments, prompts of a shell, definitions of links and footnotes,
 # addresses.
@@ -83,7 +84,7 @@ def _lines(text: str) -> Iterator[_Line]:
     """The lines, those of fenced code as empty ones."""
     fence, start = "", 0
     for line in text.split("\n"):
-        prefix = _PREFIX.match(line)[0]  # type: ignore[index]
+        prefix = PREFIX.match(line)[0]  # type: ignore[index]
         content = line[len(prefix) :].rstrip()
         mark = _FENCE.match(content)
         if mark and (not fence or content.startswith(fence)):

@@ -32,9 +32,14 @@ class Sentence:
 def sentences(text: str, lang: str | None = None, starts: Container[int] = ()) -> list[Sentence]:
     """The text's sentences in order; `lang` is a language tag such as en or pt-BR, English when unknown.
     `starts`: the positions of lines that begin a sentence."""
+    return sentences_of_lines(unwrapped(text, starts), lang)
+
+
+def sentences_of_lines(text: str, lang: str | None = None) -> list[Sentence]:
+    """The sentences of a text that is unwrapped already."""
     language = (lang or "en").split("-")[0].lower()
     result: list[Sentence] = []
-    for line in _LINES.finditer(unwrapped(text, starts)):
+    for line in _LINES.finditer(text):
         heading = _HEADING.match(line.group()) is not None
         is_one_sentence = heading or line.group().startswith("|")
         for start, end in (

@@ -31,8 +31,8 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
             body = result_of(ann.post(path, request))
             assert body.get("ignored_filters", body.get("ignoredFilters")) == ["autor"]
             field = "constraints" if "constraints" in request else "filters"
-            known = result_of(ann.post(path, {**request, field: {}}))
-            assert not {"ignored_filters", "ignoredFilters"} & set(known)
+            result = result_of(ann.post(path, {**request, field: {}}))
+            assert not {"ignored_filters", "ignoredFilters"} & set(result)
     # Keys of metadata, which may have any name.
     retrieval = {"metadata_filter": MISSPELT}
     chat = {"message": QUESTION, "stream": False, "retrieval": retrieval}

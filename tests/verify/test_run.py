@@ -276,8 +276,8 @@ def test_a_run_finds_that_admins_add_users_without_consent(world: World, deploym
     with schema_change(world, plant, restore):
         report = verify(deployment, only="memberships".__eq__)
         # The comparison of the catalogue finds the change too.
-        found = {finding.attack for finding in report.findings if finding.target == "rag.memberships()"}
-        assert found == CONSENT
+        attacks = {finding.attack for finding in report.findings if finding.target == "rag.memberships()"}
+        assert attacks == CONSENT
 
 
 def leave_rows(deployment: Deployment) -> None:

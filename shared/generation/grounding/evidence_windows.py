@@ -13,7 +13,7 @@ from shared.generation.grounding.negation import Negations, negations_in
 from shared.generation.grounding.terms import content_stems, words_in
 from shared.generation.grounding.types import Evidence
 from shared.text.line_breaks import unwrapped
-from shared.text.sentences import sentences
+from shared.text.sentences import sentences_of_lines
 from shared.types import Match
 
 MAX_SENTENCES = 3
@@ -42,7 +42,7 @@ class EvidencePassage:
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
             EvidenceSentence(item.start, item.end, words, content_stems(words))
-            for item in sentences(match.text, match.lang)
+            for item in sentences_of_lines(self.text, match.lang)
             for words in [tuple(words_in(self.text[item.start : item.end]))]
         ]
         self.stems = self.context_stems.union(*(item.stems for item in self.sentences))

@@ -213,11 +213,11 @@ class _Characters:
                 size, base = other, base_before
         kinds = [_kind(*letter, size, base) for letter in letters]
         text = before.text[-3:] if is_part and before else ""
-        known = len(text)
+        length_before = len(text)
         for kind, group in groupby(zip(kinds, word, strict=True), key=lambda pair: pair[0]):
             content = "".join(letter for _, letter in group)
             text += script(kind, content, text) if kind else content
-        return text[known:], is_part, bool(kinds[-1])
+        return text[length_before:], is_part, bool(kinds[-1])
 
     def _with_ligatures(self, word: str, index: int) -> str:
         """The word with the letters of its ligatures in their order, which pdfium reverses. The letters of a

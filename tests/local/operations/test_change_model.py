@@ -183,8 +183,8 @@ def test_every_mode_finds_the_answer_after_the_change(
     for mode in Mode:
         assert best_titles(changing, people.ann, mode) == list(QUESTIONS.values()), mode
         assert search(changing, people.ann, "INC-4821", mode).matches[0].title == "Outage", mode
-        found = search(changing, people.ann, QUESTIONS_ABOUT_KILNS, mode, graph=True)
-        assert found.matches[0].title == "Kiln", mode
+        result = search(changing, people.ann, QUESTIONS_ABOUT_KILNS, mode, graph=True)
+        assert result.matches[0].title == "Kiln", mode
 
 
 QUESTIONS_ABOUT_KILNS = "How hot does the kiln become?"

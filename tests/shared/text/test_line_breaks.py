@@ -57,9 +57,9 @@ def test_wrapped_lines_are_one(subtests: pytest.Subtests, prefix: str):
             assert "\n" not in joined
             assert len(joined) == len(text)
             assert " ".join(joined.removeprefix(prefix).split()) == PARAGRAPH
-            found = [" ".join(joined[item.start : item.end].split()) for item in sentences(text)]
-            wanted = [PARAGRAPH[item.start : item.end] for item in sentences(PARAGRAPH)]
-            assert [one.removeprefix(prefix) for one in found] == wanted
+            shown = [" ".join(joined[item.start : item.end].split()) for item in sentences(text)]
+            expected = [PARAGRAPH[item.start : item.end] for item in sentences(PARAGRAPH)]
+            assert [one.removeprefix(prefix) for one in shown] == expected
 
 
 def test_an_item_goes_on_in_the_lines_below_it():
