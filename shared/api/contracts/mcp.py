@@ -185,6 +185,7 @@ class Passage(ResponseModel):
     section: Section = None
 
     @computed_field
+    @property
     def id(self) -> str:
         # A document's first part has the document's id.
         is_in_first = self.offset + PASSAGE_CHARACTERS <= MAX_PART_CHARACTERS
@@ -192,6 +193,7 @@ class Passage(ResponseModel):
         return f"{self.document_id}?offset={start}" if start else self.document_id
 
     @computed_field
+    @property
     def url(self) -> str:
         return _url(self.uri, self.id)
 
@@ -221,7 +223,7 @@ class FetchResult(BaseModel):
 
     @classmethod
     def of(cls, part_id: str, part: "DocumentPart") -> Self:
-        following = part.next_offset and f"{part.document_id}?offset={part.next_offset}"
+        following = f"{part.document_id}?offset={part.next_offset}" if part.next_offset else None
         metadata = FetchMetadata(**vars(part), next_id=following)
         return cls(
             id=part_id, title=part.title, text=part.text, url=_url(part.uri, part_id), metadata=metadata
