@@ -184,7 +184,7 @@ class Passage(ResponseModel):
     page_end: PageEnd = None
     section: Section = None
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]  # of mypy: a property may be decorated
     @property
     def id(self) -> str:
         # A document's first part has the document's id.
@@ -192,7 +192,7 @@ class Passage(ResponseModel):
         start = 0 if is_in_first else self.offset - self.offset % PART_CHARACTERS
         return f"{self.document_id}?offset={start}" if start else self.document_id
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]  # of mypy: a property may be decorated
     @property
     def url(self) -> str:
         return _url(self.uri, self.id)
