@@ -350,4 +350,4 @@ def test_postgrest_offers_members_the_documented_list_and_anon_nothing(people: P
 
     exposed = {f"/rpc/{name.partition('(')[0]}" for name in EXPOSED - WORKER_FUNCTIONS}
     assert offered(people.ann.headers()) == exposed
-    assert offered({"apikey": people.ann.stack.anon_key}) == set()
+    assert offered({"apikey": people.ann.stack.publishable_key}) == set()
