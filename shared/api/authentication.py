@@ -17,7 +17,7 @@ from shared.access.anonymous_index_caller import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
-from shared.access.jwt_verifier import bearer, is_token
+from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.access.token_signer import principal_at_end
 from shared.api.dependencies import Core
@@ -217,7 +217,8 @@ def _key_or_user(services: Services, authorization: str | None) -> Principal:
         return require_keys(services).principal(credential)
     if not is_token(credential):
         raise Unauthorized(
-            "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
+            project_key_refusal(credential)
+            or "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
         )
     return services.verifier.principal(authorization)
 

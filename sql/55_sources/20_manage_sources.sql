@@ -136,7 +136,7 @@ begin
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
     enabled = coalesce(rag_update_source.enabled, renewed.enabled),
-    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = rag.current_user_id(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
@@ -178,7 +178,7 @@ begin
     raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
   end if;
   update rag.sources
-  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = rag.current_user_id()
   where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
   return query select * from public.rag_list_sources(source_id);
 end;
