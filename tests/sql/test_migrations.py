@@ -198,6 +198,44 @@ def test_a_project_with_inaccessible_storage_gets_everything_else(
         assert rows(stack, database, of_storage) == [(0,)]
 
 
+# Each makes the migration's first statement refuse the database, with the way out.
+REFUSED = {
+    "pgvector 0.8 or newer is needed, and this database has 0.7.4": (
+        "update pg_extension set extversion = '0.7.4' where extname = 'vector'",
+        "alter extension vector update",
+    ),
+    "pgvector is in the schema public": (
+        "alter extension vector set schema public", "alter extension vector set schema extensions"
+    ),
+}  # fmt: skip
+
+
+def test_the_migration_refuses_another_pgvector(
+    stack: Stack, new_database: Callable[[str], str], subtests: pytest.Subtests
+):
+    database = new_database("refused")
+    for message, (change, way_out) in REFUSED.items():
+        with (
+            subtests.test(message=message),
+            psycopg.connect(stack.database_url("supabase_admin", database)) as c,
+        ):
+            c.execute(change.encode())
+            with pytest.raises(psycopg.errors.RaiseException, match=message) as refusal:
+                c.execute(declared_schema.declared_schema().encode())
+            assert way_out in str(refusal.value.diag.message_hint)
+
+
+def test_the_migration_refuses_an_older_postgres(stack: Stack, new_database: Callable[[str], str]):
+    """As this server would with a later bound."""
+    schema = declared_schema.declared_schema()
+    assert schema.count("< 150000") == 1
+    with (
+        psycopg.connect(stack.database_url(database=new_database("older"))) as connection,
+        pytest.raises(psycopg.errors.RaiseException, match="Postgres 15 or newer is needed"),
+    ):
+        connection.execute(schema.replace("< 150000", "< 990000").encode())
+
+
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that cannot have been used in a database without rows.
