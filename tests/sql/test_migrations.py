@@ -17,6 +17,7 @@ from local.npm_tools import supabase
 from local.stack import Stack
 from local.tools import migrations
 from tests.databases import clone, own_database
+from tests.verify.test_run import sql_of
 
 # Schemas with grants, relations, functions and policies, without those of pgvector and the CLI.
 OBJECTS = """
@@ -240,6 +241,33 @@ def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that cannot have been used in a database without rows.
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=migrated)
+    assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
+
+
+# What docs/install.md assumes of an adopter's own table of members, and a bucket of theirs.
+OWN_TABLES = """
+  create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
+  create table public.team_members (
+    team_id uuid references public.teams on delete cascade,
+    user_id uuid references auth.users on delete cascade,
+    is_owner boolean not null default false, primary key (team_id, user_id));
+  create index on public.team_members (user_id);
+  alter table public.teams enable row level security;
+  create policy "members read their teams" on public.teams for select to authenticated
+    using (public.is_org_member(id));
+  insert into storage.buckets (id, name) values ('avatars', 'avatars');
+  create policy "users read avatars" on storage.objects for select to authenticated
+    using (bucket_id = 'avatars');
+"""
+
+
+def test_the_advisors_report_nothing_beside_an_adopters_own_members(
+    stack: Stack, cloned: Callable[[str], str]
+):
+    database = cloned("adopted")
+    _, *statements = sql_of("install.md", "3. Orgs and members")
+    rows(stack, database, "; ".join([OWN_TABLES, *statements]))
+    report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 
 
