@@ -2,8 +2,10 @@
 CLI does with both what an adopter will do with them.
 """
 
+import glob
 import json
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -288,6 +290,18 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
     assert rows(stack, database, counts) == [(6, 2, 6)]
     rows(stack, database, (ROOT / "supabase" / "seed.sql").read_text())
     assert rows(stack, database, counts) == [(6, 2, 6)]
+
+
+def test_the_cli_reads_the_declared_schema_in_its_order():
+    """As the CLI expands schema_paths: each pattern sorted, from the folder of its configuration."""
+    configuration = tomllib.loads((ROOT / "supabase" / "config.toml").read_text())
+    paths = [
+        path
+        for pattern in configuration["db"]["migrations"]["schema_paths"]
+        for path in sorted(glob.glob(f"supabase/{pattern}", root_dir=ROOT))
+    ]
+    declared = "\n".join((ROOT / path).read_text() for path in paths)
+    assert declared == declared_schema.declared_schema()
 
 
 def test_the_migration_is_generated_from_sql() -> None:
