@@ -2,7 +2,6 @@
 CLI does with both what an adopter will do with them.
 """
 
-import glob
 import json
 import subprocess
 import tomllib
@@ -298,9 +297,9 @@ def test_the_cli_reads_the_declared_schema_in_its_order():
     paths = [
         path
         for pattern in configuration["db"]["migrations"]["schema_paths"]
-        for path in sorted(glob.glob(f"supabase/{pattern}", root_dir=ROOT))
+        for path in sorted((ROOT / "sql").glob(pattern.removeprefix("../sql/")))
     ]
-    declared = "\n".join((ROOT / path).read_text() for path in paths)
+    declared = "\n".join(path.read_text() for path in paths)
     assert declared == declared_schema.declared_schema()
 
 
