@@ -20,6 +20,7 @@ from starlette.routing import Route
 from functions.server import SLUGS, Functions
 from local import playground_server
 from shared.access.jwt_verifier import bearer
+from shared.api.dependencies import get_services
 
 FUNCTIONS = Functions(SLUGS)
 # Headers that belong to one connection.
@@ -88,6 +89,8 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
             connector=aiohttp.TCPConnector(limit=0),
         )
         app.state.postgrest = await stack.enter_async_context(session)
+        # Not through this process, which would serve each of their calls as a second request.
+        get_services().database.address = os.environ["LOCAL_POSTGREST_URL"]
         await stack.enter_async_context(FUNCTIONS.started(check_embedder=False))
         yield
 

@@ -27,7 +27,7 @@ PUBLIC_KEY = (
     "This is the project's publishable or anon key, not a user's token. Sign the user in, and send the "
     "user's token."
 )
-SECRET_KEY = (  # noqa: S105  # a message
+SECRET_KEY = (  # a message
     "This is a secret or service_role key of the project, which no route accepts. Send a user's token, and "
     "replace the key if others may have seen it."
 )

@@ -99,7 +99,8 @@ class Database:
     def __init__(
         self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
     ) -> None:
-        self._address = f"{supabase_url}/rest/v1"
+        # The local stack replaces it by PostgREST's own.
+        self.address = f"{supabase_url}/rest/v1"
         self._attributes = {"db.system.name": "postgresql", **server_attributes(supabase_url)}
         self._anon_key = anon_key
         # A publishable key (sb_publishable_…) is no JWT, and belongs into the header apikey alone.
@@ -145,7 +146,7 @@ class Database:
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         with call(function, {**self._attributes, "db.stored_procedure.name": function}) as span:
             client = SyncPostgrestClient(
-                self._address,
+                self.address,
                 headers=self._headers(caller.token) | _traceparent(span.span_id),
                 http_client=self._client,
             )
@@ -201,7 +202,7 @@ class Database:
                 return _status_of(code, status)
         # PostgREST reads the catalogue to list the functions that anon may call.
         headers = self._headers(self._anon_token)
-        status = self._client.request("HEAD", f"{self._address}/", headers=headers).status_code
+        status = self._client.request("HEAD", f"{self.address}/", headers=headers).status_code
         if status < 300:
             return DatabaseStatus.SERVES
         if status >= 500:
@@ -219,7 +220,7 @@ class Database:
         """The code of the call's error, and its HTTP status. Raises httpx.TransportError."""
         headers = self._headers(token) | (headers or {})
         response = self._client.request(
-            "POST", f"{self._address}/rpc/{function}", json=arguments, headers=headers
+            "POST", f"{self.address}/rpc/{function}", json=arguments, headers=headers
         )
         try:
             code = response.json()["code"]

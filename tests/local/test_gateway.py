@@ -1,12 +1,17 @@
 """The gateway behaves like a hosted project's: apikey on /rest/v1, everything else passed on untouched."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
+from local import access_tokens, gateway, service_environments
+from shared.api.dependencies import get_services
 from tests.actors import vector
 from tests.conftest import People
+from tests.stand_in_server import Reply, StandIn
 
 MEMBER = "/rest/v1/rpc/is_org_member"
 
@@ -87,3 +92,21 @@ def test_a_path_cannot_leave_rest(people: People):
         answer = httpx.get(f"{people.ann.stack.url}{path}", headers=headers)
         assert answer.status_code in (200, 404), answer.text
         assert "connection refused" not in answer.text.lower()
+
+
+def test_its_functions_reach_postgrest_without_the_gateway(
+    people: People, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    stack = people.ann.stack
+    get_services.cache_clear()
+    with StandIn() as project:
+        project.replies(Reply(json=access_tokens.public_jwks(stack.signing_key)))
+        own = service_environments.of_gateway(stack.state, tmp_path)
+        own |= {"SUPABASE_URL": project.url, "SUPABASE_JWT_ISSUER": f"{stack.url}/auth/v1"}
+        for name, value in own.items():
+            monkeypatch.setenv(name, value)
+        with TestClient(gateway.app) as client:
+            body = {"query_text": "Where?"}
+            response = client.post("/api/rag/search", json=body, headers=people.ann.headers())
+        assert response.status_code == 200, response.text
+        assert not [request for request in project.requests if "/rest/" in request.path]
