@@ -1,15 +1,15 @@
 """Wire models of chat sessions and their messages."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.types import Message
 from shared.api.contracts.platform.chat_request import MAX_ANSWER, Id
 from shared.api.contracts.shared_fields import NullAsAbsent, ResponseModel, WithoutNul
+from shared.types import Row
 
-Row = dict[str, Any]
 MAX_BYTES = 256 * 1024
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 
