@@ -26,7 +26,7 @@ from shared.errors import (
     error_from_sql,
 )
 from shared.tracing import Attribute, call, current, server_attributes
-from shared.types import Principal, PrincipalSource
+from shared.types import Principal, PrincipalSource, Row
 
 # Time limit of long writes.
 LONG_CALL_SECONDS = 70.0
@@ -142,6 +142,14 @@ class Database:
                 return with_slot(lambda: retry(attempt, PAUSES, wait))
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
+
+    def rows(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> list[Row]:
+        return list(self.call(caller, function, arguments, **how))
+
+    def row(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> Row:
+        """The only row."""
+        (row,) = self.call(caller, function, arguments, **how)
+        return dict(row)
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         with call(function, {**self._attributes, "db.stored_procedure.name": function}) as span:

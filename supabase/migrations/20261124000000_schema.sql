@@ -8623,34 +8623,53 @@ comment on function rag.add_keyword_leg is
   'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real)
+  out lexical_ms real, out judged rag.candidate[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  -- What each leg brings for the judged matches: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   started timestamptz := clock_timestamp();
+  nearest record;
   near rag.candidate[];
 begin
   considered := 0;
-  if mode <> 'keyword' then
-    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
+  if mode <> 'keyword' or judged_top_k is not null then
+    nearest := rag.nearest_chunks(query_embedding, scope,
+      case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
+    exact := nearest.exact;
+    considered := nearest.considered;
     vector_ms := rag.milliseconds_since(started);
+  end if;
+  if mode <> 'keyword' then
+    near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
+  started := clock_timestamp();
   if mode <> 'semantic' then
-    started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
+    candidates := rag.add_keyword_leg(near,
+      case when mode <> 'keyword' or judged_top_k is null then query_embedding end, query_text, scope, mode, row_limit,
+      shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
+  if judged_top_k is not null then
+    judged := (nearest.candidates)[:judged_pool];
+    if rag.uses_keywords(scope) then
+      judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
+      lexical_ms := rag.milliseconds_since(started);
+    end if;
+    judged := rag.to_page(judged, null, null, judged_top_k, 0);
+  end if;
 end;
 $$;
 
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
-  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
   'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
@@ -8754,7 +8773,8 @@ comment on function rag.check_search is 'Raises PT400 for invalid arguments of a
 -- A search with the matches by which the confidence of its answer is judged, in one call.
 --
 -- Confidence is judged by the ten best matches of a hybrid search, whatever the mode of the caller's own search is. Both
--- searches compare the question with the same vectors, so vector search runs once.
+-- searches compare the question with the same vectors, so vector search runs once. rag_graph_search returns the same
+-- matches where the caller's search uses the graph.
 
 create function public.rag_judged_search(
   query_text text,
@@ -8765,6 +8785,7 @@ create function public.rag_judged_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
+  judged_text text default null,
   judged_top_k integer default 10
 )
 returns json
@@ -8772,68 +8793,52 @@ language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_variable
 declare
   is_guarded constant boolean := rag.begin_call();
-  -- What each leg brings for the matches that are judged: as in rag_search.
-  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
-  pool integer;
-  query_embedding extensions.halfvec;
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   scope rag.search_scope;
-  near record;
-  candidates rag.candidate[];
-  judged rag.candidate[];
-  started timestamptz := clock_timestamp();
-  vector_ms real;
-  own_ms real;
-  judged_ms real;
+  search record;
 begin
+  judged_text := coalesce(judged_text, query_text);
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  -- The judged matches need text and vector, whatever the mode.
-  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
+  perform rag.check_judged(judged_text, query_vector, judged_top_k);
   perform rag.check_top_k(top_k), rag.check_prefer(prefer);
-  perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  query_embedding := rag.to_halfvec(query_vector, scope.model);
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  pool := case when mode = 'semantic' and half_life_days is null and prefer is null then top_k
-    else greatest(20, 2 * least(top_k, 300)) end;
 
-  near := rag.nearest_chunks(query_embedding, scope, greatest(pool, judged_pool));
-  vector_ms := rag.milliseconds_since(started);
-  started := clock_timestamp();
-  candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
-  if mode <> 'semantic' then
-    candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
-      mode, pool, top_k);
-    own_ms := rag.milliseconds_since(started);
-    started := clock_timestamp();
-  end if;
-  judged := (near.candidates)[:judged_pool];
-  if rag.uses_keywords(scope) then
-    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
-      judged_top_k);
-    judged_ms := rag.milliseconds_since(started);
-  end if;
+  search := rag.two_leg_search(rag.to_halfvec(query_vector, scope.model), query_text, scope, mode,
+    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k,
+    judged_text, judged_top_k);
   return json_build_object(
     'matches', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(candidates, half_life_days, prefer, top_k, expand_context), near.exact,
-        near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
+      from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context), search.exact,
+        search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(judged, null, null, judged_top_k, 0), near.exact, near.considered, vector_ms,
-        judged_ms) as hit));
+      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
 end;
 $$;
 
 comment on function public.rag_judged_search is
   'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
   'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first judged_top_k of a hybrid '
-  'search with the same filters.';
+  'search for judged_text, by default query_text, with the same vector and filters.';
+
+create function rag.check_judged(judged_text text, query_vector extensions.vector, judged_top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_search(judged_text, query_vector, 'hybrid', 0, null), rag.check_top_k(judged_top_k);
+end;
+$$;
+
+comment on function rag.check_judged is
+  'Raises PT400 for invalid arguments of the judged matches, which need text and vector whatever the mode.';
 
 -- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
 -- reorders its results before it extends them (rag_widen).
@@ -11242,7 +11247,9 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2
+  hops integer default 2,
+  judged_text text default null,
+  judged_top_k integer default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -11266,6 +11273,10 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
+  judged_text := coalesce(judged_text, query_text);
+  if judged_top_k is not null then
+    perform rag.check_judged(judged_text, query_vector, judged_top_k);
+  end if;
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -11274,7 +11285,11 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k, judged_text, judged_top_k);
+  if legs = 'keyword' and judged_top_k is not null then
+    -- The vector is that of the judged matches alone.
+    query_embedding := null;
+  end if;
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -11294,7 +11309,12 @@ begin
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
-      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end
+    || case when judged_top_k is null then '{}'
+      else jsonb_build_object('judged', (
+        select coalesce(jsonb_agg(hit), '[]')
+        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+      end;
 end;
 $$;
 
@@ -11302,7 +11322,8 @@ comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
   'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
-  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any; with judged_top_k also judged '
+  'as in rag_judged_search.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
@@ -14539,7 +14560,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text,integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
@@ -14600,7 +14621,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

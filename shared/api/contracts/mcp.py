@@ -31,7 +31,7 @@ from shared.config import PRODUCT
 from shared.errors import RagError
 from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of
-from shared.types import Answer, Citation, Filters, Mode, Query
+from shared.types import Answer, Filters, Mode, Query
 
 # Characters of a passage, and passages of a search; characters of a part of a document, and of a description.
 PASSAGE_CHARACTERS, PASSAGES, MAX_PASSAGES = 2000, 8, 20
@@ -230,29 +230,17 @@ class FetchResult(BaseModel):
         )
 
 
-class Source(BaseModel):
+class Source(ResponseModel):
     """`number`: the answer's mark of this source."""
 
     number: int
-    document_id: str
-    title: str
-    uri: str | None
+    document_id: str = Field(validation_alias=AliasPath("match", "document_id"))
+    title: str = Field(validation_alias=AliasPath("match", "title"))
+    uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
     snippet: str
     page_number: int | None
     page_end: int | None
     section: str | None
-
-    @classmethod
-    def of(cls, number: int, citation: Citation) -> Self:
-        match = citation.match
-        return cls(
-            number=number,
-            document_id=match.document_id,
-            title=match.title,
-            uri=match.uri,
-            snippet=citation.snippet,
-            **location_of(match),
-        )
 
 
 class AnswerResult(BaseModel):
@@ -271,7 +259,10 @@ class AnswerResult(BaseModel):
             withheld=answer.draft is None,
             confidence=answer.judgement.confidence.value,
             reasons=list(answer.judgement.because),
-            sources=[Source.of(number, citation) for number, citation in enumerate(answer.citations, 1)],
+            sources=[
+                Source.of(citation, number=number, **location_of(citation.match))
+                for number, citation in enumerate(answer.citations, 1)
+            ],
         )
 
 
