@@ -47,7 +47,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.

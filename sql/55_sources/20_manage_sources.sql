@@ -26,7 +26,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+      case when sources.enabled and sources.resume_after is not null
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -140,9 +140,9 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
-    -- out those that ask not to be indexed.
-    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
+    -- leaves out those that ask not to be indexed.
+    update rag.sources as renewed set due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;

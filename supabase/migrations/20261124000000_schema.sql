@@ -6460,7 +6460,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+      case when sources.enabled and sources.resume_after is not null
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -6574,9 +6574,9 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
-    -- out those that ask not to be indexed.
-    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
+    -- leaves out those that ask not to be indexed.
+    update rag.sources as renewed set due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
@@ -6768,7 +6768,8 @@ begin
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
-  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease
+    and ended.due_at > clock_timestamp();
   return found;
 end;
 $$;
@@ -6776,7 +6777,7 @@ $$;
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
   'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
-  'worker that has lost the lease, which changes nothing.';
+  'worker whose lease has ended, which changes nothing.';
 
 create function rag.lock_source()
 returns rag.sources
@@ -6788,6 +6789,7 @@ begin
   select sources.* into source
   from rag.sources
   where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+    and sources.due_at > clock_timestamp()
   for update;
   if not found then
     raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
@@ -6796,7 +6798,7 @@ begin
 end;
 $$;
 
-comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease has ended.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
@@ -14479,7 +14481,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
