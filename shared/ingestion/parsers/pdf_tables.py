@@ -8,10 +8,10 @@ beside it.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from statistics import median
 
-from shared.ingestion.parsers.markdown_table import table
+from shared.ingestion.parsers.markdown_table import MAX_HEADER_ROWS, names_of_columns, table
 
 # Columns of prose have longer cells.
 CELL_LENGTH = 40
@@ -141,7 +141,9 @@ def _markdown(lines: Sequence[Line]) -> str:
     several = sum(sum(map(bool, row)) > 1 for row in texts)
     if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
         return ""
-    return table(texts, has_header=_has_header(rows, texts))
+    header = _header_rows(texts) if _has_header(rows, texts) else 0
+    names = [names_of_columns(texts[:header])] if header else []
+    return table([*names, *texts[header:]], has_header=bool(header))
 
 
 def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
@@ -213,6 +215,12 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     if not numeric:
         return len(first) > 2
     return any(not _has_number(first[column]) for column in numeric)
+
+
+def _header_rows(texts: Sequence[Sequence[str]]) -> int:
+    """The first row, and rows below it without a name and a number, such as the units of the columns."""
+    below = takewhile(lambda row: not (row[0] or any(map(_has_number, row))), texts[1:MAX_HEADER_ROWS])
+    return 1 + sum(1 for _ in below)
 
 
 def _has_number(cell: str) -> bool:
