@@ -6,6 +6,7 @@ import json as values
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from statistics import median_high
 from typing import Any
@@ -98,9 +99,10 @@ def _header_row(rows: list[list[str]]) -> int:
 
 
 def json(data: bytes) -> ParsedFile:
-    """JSON: one value on each line, so that passages end between values; numbers as they are written
+    """JSON: one value on each line, so that passages end between values; numbers as they are written; of
+    notebooks the texts, the code, what it printed, and tables
 
-    Noted: files in base64, such as the pictures of notebooks, which are left out"""
+    Noted: files in base64, which are left out; pictures of notebooks"""
     text = decode_text(data)
     try:
         value = values.loads(text, parse_float=_as_written, parse_int=_as_written)
@@ -113,6 +115,12 @@ def json(data: bytes) -> ParsedFile:
             f"The file is not JSON, or has more than {MAX_DEPTH} levels. Correct it, or upload it as text."
         )
         raise UnreadableDocument(message, code="not_json")
+    if isinstance(value, dict) and "nbformat" in value:
+        from shared.ingestion.parsers.notebook import notebook
+
+        # Other versions and broken notebooks stay JSON.
+        with suppress(AttributeError, KeyError, TypeError):
+            return notebook(value)
     parts, length = [], 0
     for part in values.JSONEncoder(ensure_ascii=False, indent=1).iterencode(value):
         parts.append(part)
