@@ -171,9 +171,9 @@ def test_a_docx_keeps_its_headings_lists_and_tables():
 
 def test_a_pptx_keeps_its_slides_points_tables_and_notes():
     document = convert(sample_files.pptx(), "a.pptx", None)
-    first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
+    first = "# Slide 1\n\n- First point\n  - Second point\n\nNotes: Said on slide 1"
     table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
-    second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
+    second = f"# Slide 2\n\n- First point\n  - Second point\n\n{table}\n\nNotes: Said on slide 2"
     assert (document.text, document.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
 
 
