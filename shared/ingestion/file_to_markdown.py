@@ -11,6 +11,7 @@ from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.charsets import by_content_type
+from shared.ingestion.parsers.markdown_table import with_framed_tables
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
 from shared.models.transcription import Transcriber
@@ -64,7 +65,7 @@ def convert(
         if len(text) > MAX_CHARACTERS:
             raise size_error()
         if kind == "markdown":
-            text = markdown_with_scripts(text)
+            text = with_framed_tables(markdown_with_scripts(text))
         return _joined(kind, [(None, text)], "", notes)
     if kind == "sound":
         if transcriber is None:

@@ -114,6 +114,17 @@ def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
         assert convert(text.encode(), name, None).text == text
 
 
+def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtests):
+    for text, framed in (
+        ("Port | Fee\n--- | :-:\nSkar | 10\n\nEnd", "| Port | Fee |\n| --- | :-: |\n| Skar | 10 |\n\nEnd"),
+        ("```\na | b\n--- | ---\n```", ""),
+        ("a title\n--- | ---", ""),
+        ("| Port | Fee |\n|---|---|\n| Skar | 10 |", ""),
+    ):  # fmt: skip
+        with subtests.test(text):
+            assert convert(text.encode(), "a.md", None).text == (framed or text)
+
+
 def test_a_notebook_is_its_texts_code_and_outputs():
     table = "<table><tr><th>Port</th></tr><tr><td>Skar</td></tr></table>"
     outputs = [
