@@ -191,6 +191,22 @@ def test_fields_of_a_form_are_label_and_value():
     ]
 
 
+def list_box(canvas: Canvas) -> None:
+    options = {"name": "f1", "x": 200, "y": 640, "width": 100, "height": 60, "options": ["Skar", "Alk"]}
+    text("Port", y=670)(canvas)
+    canvas.acroForm.listbox(value="Alk", **options)
+
+
+def test_a_list_box_has_its_options():
+    assert "Port: Alk (of Skar, Alk)" in words_of(list_box)
+
+
+def test_fields_outside_of_the_form_are_read():
+    page = pdf(made(form).replace(b"/AcroForm", b"/NoForm__")).parts[0][1]
+    for line in ("Name of ship: Kittiwake", "Insured: yes", "Crew list: no", "Draught in metres: 2.10"):
+        assert line in page.splitlines()
+
+
 def turned(degrees: int) -> Draw:
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(degrees)
