@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import quantiles
 
+from shared.ingestion.parsers.pdf_lines import BOLD
 from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
 
 # The least size of a heading relative to the text, and its greatest length.
@@ -57,6 +59,11 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         else None
         for line in lines
     ]
+    for position, (line, following) in enumerate(pairwise(lines)):
+        # Another bold line below continues it, or both are items of a list.
+        is_deeper = following.clause.count(".") > line.clause.count(".")
+        if line.clause and (is_deeper or not BOLD.search(following.font)) and headings[position] is None:
+            headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
     tables = tables_in(
         [
             line if level is None and not line.is_whole else Line("")
@@ -87,7 +94,7 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
             paragraphs.append(text)
         is_text = not (level or line.is_whole or position in in_tables)
         continues = is_text and len(line.text) >= full
-        before = line if level else None
+        before = line if level and not line.clause else None
     joined = "\n".join(paragraphs)
     if not any(mark in joined for mark in _SOFT_BREAKS):
         return joined, is_undivided

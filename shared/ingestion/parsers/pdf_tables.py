@@ -38,7 +38,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
-    that of the last cell. `is_whole`: whether it is a paragraph of its own."""
+    that of the last cell. `is_whole`: whether it is a paragraph of its own. `clause`: the number of a line in
+    bold letters, such as "4.1"."""
 
     text: str
     size: float | None = None
@@ -47,6 +48,7 @@ class Line:
     height: float = 0.0
     font: str = ""
     is_whole: bool = False
+    clause: str = ""
 
 
 _Columns = list[tuple[float, float]]

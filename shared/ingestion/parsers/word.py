@@ -1,6 +1,5 @@
 """Parser of Word files."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +24,14 @@ from shared.ingestion.parsers.office_xml import (
     local,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, parser_of, read_member
+from shared.ingestion.parsers.parsed_file import (
+    CLAUSE,
+    ParsedFile,
+    counted,
+    open_archive,
+    parser_of,
+    read_member,
+)
 from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
 from shared.ingestion.parsers.word_elements import (
     cells,
@@ -49,8 +55,6 @@ MAIN_PART = "word/document.xml"
 _IMPORTED = {"htm": "html", "html": "html", "xhtml": "html", "txt": "text", "docx": "docx"}
 # Half points above or below the line from which a short raised or lowered text is a script.
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
-# A numbered line that is short and no sentence.
-_CLAUSE = re.compile(r"(?=.{3,100}$)(?:§ ?)?(\d{1,3}(?:\.\d{1,3})*)[.)]? +[^\W\d].*[^\s.;:,]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,7 @@ class _Document:
         indent = "" if number else "  " * level
         text = ("\n" if number is None else f"\n{indent}  ").join(lines)
         text = f"{number} {text}" if number else text
-        clause = _CLAUSE.fullmatch(text)
+        clause = CLAUSE.fullmatch(text)
         is_clause = clause is not None and number != "" and self._is_bold(element, style)
         yield _Block(
             text,

@@ -207,6 +207,26 @@ def test_fields_outside_of_the_form_are_read():
         assert line in page.splitlines()
 
 
+def clauses(canvas: Canvas) -> None:
+    rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
+            "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
+    for number, row in enumerate(rows):
+        canvas.setFont("Helvetica-Bold" if row.startswith("*") else "Helvetica", 10)
+        canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
+
+
+def test_bold_numbered_lines_above_text_are_headings():
+    assert [line for line in parsed(clauses).parts[0][1].splitlines() if line] == [
+        "## 4. Fees",
+        "### 4.1 Yachts",
+        "Yachts pay in May.",
+        "## 5. Term",
+        "The term is a year.",
+        "1. Gloves",
+        "2. Boots and a coat",
+    ]
+
+
 def turned(degrees: int) -> Draw:
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(degrees)
