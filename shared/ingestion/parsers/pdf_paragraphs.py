@@ -8,6 +8,7 @@ from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_lines import BOLD
 from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
+from shared.text.line_breaks import LABEL
 
 # The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
@@ -86,7 +87,9 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
-        elif continues and not (line.is_whole or ITEM.match(text)):
+        elif continues and not (
+            line.is_whole or ITEM.match(text) or _are_labelled(lines[position - 1], line)
+        ):
             last = paragraphs[-1]
             is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
             paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
@@ -100,6 +103,11 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         return joined, is_undivided
     compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     return _without_soft_breaks(joined, compounds), is_undivided
+
+
+def _are_labelled(before: Line, line: Line) -> bool:
+    """Whether both lines begin with a label and a colon, as fields do."""
+    return bool(LABEL.match(before.text) and LABEL.match(line.text) and line.text[:1].isupper())
 
 
 def _is_one_heading(before: Line, line: Line, length: int) -> bool:

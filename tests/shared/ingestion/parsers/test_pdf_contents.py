@@ -207,6 +207,11 @@ def test_fields_outside_of_the_form_are_read():
         assert line in page.splitlines()
 
 
+def test_labelled_lines_are_not_joined():
+    lines = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
+    assert parsed(text(*lines)).parts[0][1].splitlines() == lines
+
+
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
             "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
