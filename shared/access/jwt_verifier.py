@@ -27,7 +27,7 @@ PUBLIC_KEY = (
     "This is the project's publishable or anon key, not a user's token. Sign the user in, and send the "
     "user's token."
 )
-SECRET_KEY = (  # a message
+OPERATORS_KEY = (
     "This is a secret or service_role key of the project, which no route accepts. Send a user's token, and "
     "replace the key if others may have seen it."
 )
@@ -111,12 +111,12 @@ class Verifier:
 def project_key_refusal(credential: str) -> str | None:
     """The message for a refused credential that is, or claims to be, a key of the project."""
     if credential.startswith("sb_"):
-        return SECRET_KEY if credential.startswith("sb_secret_") else PUBLIC_KEY
+        return OPERATORS_KEY if credential.startswith("sb_secret_") else PUBLIC_KEY
     try:
         role = jwt.get_unverified_claims(credential).get("role")
     except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
         return None
-    return PUBLIC_KEY if role == "anon" else SECRET_KEY if role == "service_role" else None
+    return PUBLIC_KEY if role == "anon" else OPERATORS_KEY if role == "service_role" else None
 
 
 def _may_name_a_secret(kid: object) -> bool:
