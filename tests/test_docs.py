@@ -58,6 +58,8 @@ NO_SETTINGS = {
     "WEBUI_URL",
     # uvicorn's.
     "FORWARDED_ALLOW_IPS",
+    # The edge function's.
+    "RAG_URL",
     # Ollama's.
     "OLLAMA_CONTEXT_LENGTH",
 }
