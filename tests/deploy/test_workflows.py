@@ -18,6 +18,7 @@ import yaml
 from local import ROOT, declared_schema
 from local.stack import Stack
 from local.tools import migrations
+from shared.api.health import VERSION
 
 FOLDER = ROOT / ".github" / "workflows"
 SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}
@@ -65,7 +66,7 @@ def test_all_packages_have_one_version():
     packages = [
         json.loads((ROOT / folder / "package.json").read_text()) for folder in (".", "sdk/typescript")
     ]
-    assert [package["version"] for package in packages] == [project] * 2
+    assert [VERSION, *(package["version"] for package in packages)] == [project] * 3
     assert f'__version__ = "{project}"' in (ROOT / "sdk/python/src/mnemosyne/version.py").read_text()
 
 
