@@ -87,11 +87,11 @@ class Citation(ResponsePart):
     page_end: PageEnd = None
 
 
-class Reference(WireModel):
+class Reference(ResponsePart):
     """A passage that supports a sentence."""
 
-    document_id: DocumentId
-    chunk_id: ChunkId
+    document_id: DocumentId = Field(validation_alias=AliasPath("match", "document_id"))
+    chunk_id: ChunkId = Field(validation_alias=AliasPath("match", "chunk_id"))
     span: Span
 
 
@@ -113,24 +113,15 @@ class Support(WireModel):
 
     @classmethod
     def of(cls, answer: ComposedAnswer) -> Self:
-        counts = Counter(reason for reasons in answer.dropped for reason in reasons)
-        matches = {citation.number: citation.match for citation in answer.citations}
         return cls(
             kept=len(answer.sentences),
             dropped=len(answer.dropped),
-            reasons=dict(counts),
+            reasons=Counter(reason for reasons in answer.dropped for reason in reasons),
             sentences=[
                 Sentence(
                     text=answer.text[sentence.start : sentence.end],
                     span=Span.of(sentence),
-                    references=[
-                        Reference(
-                            document_id=matches[reference.number].document_id,
-                            chunk_id=matches[reference.number].chunk_id,
-                            span=Span.of(reference),
-                        )
-                        for reference in sentence.references
-                    ],
+                    references=[Reference.of(each, span=each) for each in sentence.references],
                 )
                 for sentence in answer.sentences
             ],
