@@ -138,14 +138,14 @@ class Retrieval(WireModel):
         return cls(results=results(result), latency_ms=result.milliseconds)
 
 
-class Generation(WireModel):
+class Generation(ResponsePart):
     """`model` is "extractive" for an answer of the documents' own sentences."""
 
     model: str
     answer_type: Literal["abstractive", "extractive"]
-    latency_ms: int
-    prompt_tokens: int
-    completion_tokens: int
+    latency_ms: int = Field(validation_alias="generation_ms")
+    prompt_tokens: int = Field(validation_alias=AliasPath("usage", "prompt_tokens"))
+    completion_tokens: int = Field(validation_alias=AliasPath("usage", "completion_tokens"))
 
 
 class Response(WireModel):
@@ -176,14 +176,8 @@ class Response(WireModel):
             support=Support.of(answer),
             rationale=Rationale.of(retrieval.result) if request.include.rationale else None,
             retrieval=Retrieval.of(retrieval),
-            generation=Generation(
-                model=done.model,
-                answer_type="abstractive" if done.abstractive else "extractive",
-                latency_ms=done.generation_ms,
-                prompt_tokens=done.usage.prompt_tokens,
-                completion_tokens=done.usage.completion_tokens,
-            ),
-            usage=Usage.of(retrieval.result, done.milliseconds),
+            generation=Generation.of(done, answer_type="abstractive" if done.abstractive else "extractive"),
+            usage=Usage.of_search(retrieval.result, done.milliseconds),
             ignored_filters=ignored_names(request.constraints),
             request_id=request_id(),
         )
