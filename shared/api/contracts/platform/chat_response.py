@@ -96,6 +96,7 @@ class Metadata(ResponseModel):
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,
+            sub_queries=done.sub_queries,
             is_follow_up=state.turn.is_follow_up or state.question != state.turn.question,
         )
 
