@@ -13,6 +13,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from anyio import CancelScope
+from starlette.concurrency import run_in_threadpool
+
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.errors import EmbeddingQuotaExceeded, ModelQuotaExceeded, logged
@@ -39,10 +42,25 @@ Tokens = int | Callable[[], int]
 
 @dataclass
 class TokenUsage:
-    """The calls of models of one request with their tokens, and the quotas that its org has used up."""
+    """The calls of models of one request with their tokens, and the quotas that its org has used up.
+    `target`: the database and the caller with which the calls are recorded."""
 
     calls: list[tuple[Quota, Tokens]] = field(default_factory=list)
     exceeded: frozenset[str] = frozenset()
+    target: tuple[Database, PrincipalSource] | None = None
+
+    def record(self) -> None:
+        """Record the calls until now, once."""
+        if self.calls and self.target:
+            ended = TokenUsage(self.calls[:])
+            self.calls.clear()
+            record(*self.target, ended)
+
+    async def record_in_thread(self) -> None:
+        if self.calls and self.target:
+            # A client that leaves now does not avoid the count.
+            with CancelScope(shield=True):
+                await run_in_threadpool(self.record)
 
     def arguments(self) -> dict[str, int]:
         """As rag_record_tokens takes them."""
@@ -78,6 +96,12 @@ def add_call(quota: Quota, tokens: Tokens) -> None:
     """Add a call of a model to the usage of the current request, if there is one."""
     if usage := current.get():
         usage.calls.append((quota, tokens))
+
+
+def record_current() -> None:
+    """Record the calls of the current request until now."""
+    if usage := current.get():
+        usage.record()
 
 
 def is_exceeded(quota: Quota) -> bool:

@@ -43,7 +43,7 @@ LONGEST_WAIT = 6 * 3600
 # The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
 # The longest time of a source that was claimed at the end. With a round after it, less than the 600 seconds
-# of the function on Lambda.
+# of a request of the worker (Lambda, Cloud Run).
 LATEST_CLAIM_SECONDS = 250
 JobKind = Literal["ingestion", "extraction"]
 
