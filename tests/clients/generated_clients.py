@@ -33,11 +33,8 @@ def call(contract: str, operation: str, body: dict[str, Any] | None = None, **pa
 
 
 collection = call("platform", "collections_create", {"name": "kettles"})
-text = {
-    "collection_id": collection.id,
-    "title": "Kettle 7",
-    "content": "The lid of kettle 7 is made of steel.",
-}
+lid = "The lid of kettle 7 is made of steel."
+text = {"collection_id": collection.id, "title": "Kettle 7", "content": lid}
 document = call("platform", "documents_write", text)
 call("platform", "documents_status", document_id=document.id)
 call("platform", "documents_list", collection_id=collection.id)
