@@ -23,7 +23,14 @@ def test_a_generated_python_client_calls_each_contract(people: People, tmp_path:
     config.write_text('{"post_hooks": []}')
     for contract in CONTRACTS:
         document, target = ROOT / "openapi" / f"{contract}.json", tmp_path / f"{contract}_client"
-        command = [BIN / "openapi-python-client", "generate", "--meta", "none", "--config", config]
+        command: list[str | Path] = [
+            BIN / "openapi-python-client",
+            "generate",
+            "--meta",
+            "none",
+            "--config",
+            config,
+        ]
         said = output_of(*command, "--path", document, "--output-path", target)
         assert "WARNING" not in said.upper(), said
     script = ROOT / "tests" / "clients" / "generated_clients.py"
