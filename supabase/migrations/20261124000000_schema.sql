@@ -2589,6 +2589,8 @@ create table rag.jobs (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  passages_hash text check (passages_hash ~ '^[0-9a-f]{64}$'),
+  embeddings extensions.halfvec[] check (cardinality(embeddings) between 1 and 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -2603,6 +2605,8 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
+  check ((embeddings is null) = (passages_hash is null)),
+  check (embeddings is null or state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -2614,6 +2618,9 @@ comment on column rag.jobs.user_id is 'The user who requested the job; the worke
 comment on column rag.jobs.document is
   'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
+comment on column rag.jobs.passages_hash is
+  'Of an ingestion whose embedder failed: SHA-256 of the model and of all passages. The next column has the vectors of '
+  'the first passages. The next attempt continues after them if it makes the same passages.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
@@ -2731,8 +2738,8 @@ as $$
     for update of documents skip locked
   ), failed as (
     update rag.jobs
-    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
+    set state = 'failed', lease = null, step = null, passages_hash = null, embeddings = null,
+      finished_at = clock_timestamp(), error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
@@ -2888,7 +2895,8 @@ comment on function public.rag_claim_jobs is
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint,
+  passages_hash text, embeddings text[]
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2906,7 +2914,7 @@ begin
 
   return query
   select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(job.org_id)).file_bytes
+    collections.config, (rag.org_tier(job.org_id)).file_bytes, job.passages_hash, job.embeddings::text[]
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = job.org_id and originals.document_id = job.document_id;
@@ -2915,7 +2923,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'address or an uploaded object may have; passages_hash and embeddings as rag_extend_job stored them. It extends the '
+  'lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
@@ -2951,21 +2960,36 @@ comment on function public.rag_store_content is
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
-create function public.rag_extend_job(step text, lease_seconds integer)
+create function public.rag_extend_job(
+  step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   job constant rag.jobs := rag.lock_job('ingestion');
+  -- A page that differs at each attempt is no progress.
+  is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
+    and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = job.org_id and jobs.id = job.id;
+  if rag_extend_job.embeddings is not null then
+    update rag.jobs
+    set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
+      attempts = case when is_further then 0 else job.attempts end
+    where jobs.org_id = job.org_id and jobs.id = job.id;
+  end if;
 end;
 $$;
 
-comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+comment on function public.rag_extend_job is
+  'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
+  'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
+  'before, the count of attempts begins anew.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -3015,8 +3039,8 @@ begin
   perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
     document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
-    finished_at = clock_timestamp()
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null, passages_hash = null,
+    embeddings = null, finished_at = clock_timestamp()
   where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
@@ -3055,6 +3079,8 @@ begin
     due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
       else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
+    passages_hash = case when retry_seconds is not null then jobs.passages_hash end,
+    embeddings = case when retry_seconds is not null then jobs.embeddings end,
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
@@ -14404,7 +14430,7 @@ grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
 grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
-  error_message, finished_at)
+  error_message, passages_hash, embeddings, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -14454,8 +14480,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
+  passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
@@ -14553,7 +14579,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
-      ('guarded', 'rag_extend_job(text,integer)'),
+      ('guarded', 'rag_extend_job(text,integer,text,extensions.halfvec[])'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),

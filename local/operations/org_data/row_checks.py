@@ -30,8 +30,8 @@ PATTERNS = {
     "halfvec": rb"\[" + NUMBER + rb"(?:," + NUMBER + rb")*+\]",
 }
 BITS = {"integer": 31, "bigint": 63}
-# A lease belongs to a worker, and the path of a file to the Storage of the source deployment.
-ABSENT = {("jobs", "lease"), ("originals", "path")}
+# A lease, vectors for the next attempt, and the path of a file in Storage belong to the source deployment.
+ABSENT = {("jobs", "lease"), ("jobs", "passages_hash"), ("jobs", "embeddings"), ("originals", "path")}
 # They may name rows that were deleted.
 UNBOUND = {
     ("audit_events", "collection_id"),
