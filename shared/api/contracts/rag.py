@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel, ignored_names
 from shared.api.contracts.shared_fields import (
     Composed,
     ConfidenceDetail,
@@ -52,7 +52,7 @@ def _uuid(value: Any) -> str:
         raise ValueError("must be a UUID") from None
 
 
-class RequestFilters(LenientFilters):
+class RequestFilters(LenientModel):
     source_type: SourceType | None = None
     lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
     org_id: Annotated[str, BeforeValidator(_uuid)] | None = None
@@ -127,7 +127,7 @@ class SearchResponse(BaseModel):
     results: list[Result]
     total_found: int
     processing_time_ms: int
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: Request, result: SearchResult) -> Self:
@@ -178,7 +178,7 @@ class AnswerResponse(BaseModel):
     context_used: ContextUsed
     confidence_detail: ConfidenceDetail
     processing_time_ms: int
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: Request, answer: Answer) -> Self:

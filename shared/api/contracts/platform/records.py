@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.answering import request_replay
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import ResponseModel, Score, WithoutNul
 
@@ -17,7 +18,7 @@ Days = Annotated[int, Field(ge=1, le=3650)]
 RecordId = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
 
 
-class NewSettings(BaseModel):
+class NewSettings(LenientModel):
     """`retention_days`: null stops recording and deletes the org's records. Members of one org may omit
     `org_id`."""
 
@@ -30,6 +31,8 @@ class Settings(ResponseModel):
 
     org_id: str
     retention_days: int | None
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
 
 class Feedback(BaseModel):
