@@ -13397,6 +13397,7 @@ create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null references auth.users (id) on delete cascade,
+  key_id uuid,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13424,6 +13425,7 @@ create table rag.request_records (
 
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
+comment on column rag.request_records.key_id is 'The API key of the request; null for the user''s own token.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
@@ -13454,7 +13456,8 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select auth.uid())
+    and key_id is not distinct from (select nullif(rag.caller_id(), auth.uid())));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -13536,9 +13539,9 @@ begin
   if rag.creator_id() <> auth.uid() then
     return null;
   end if;
-  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
+  insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  select org, auth.uid(), nullif(rag.caller_id(), auth.uid()), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
@@ -13649,6 +13652,15 @@ comment on function rag.passages_of_record is
   'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
   'each leg of the search that scored them.';
 
+create function rag.key_name(org_id uuid, key_id uuid)
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select api_keys.name from rag.api_keys where api_keys.org_id = key_name.org_id and api_keys.id = key_name.key_id;
+$$;
+
+comment on function rag.key_name is 'The name of an API key; null for a key that the caller may not list.';
+
 create function public.rag_get_record(record_id text)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -13660,7 +13672,7 @@ declare
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'passages', passages, 'key_name', rag.key_name(present.org_id, present.key_id), 'is_complete', is_complete, 'is_answered', present.answer is not null,
     'document_ids', array(
       select documents.id from rag.documents
       where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
@@ -13820,8 +13832,8 @@ begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
     with listed as not materialized (
-      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
-        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+      select present.id, present.request_id, present.org_id, present.owner_id, present.key_id, present.function,
+        present.question, present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
         present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
         present.completion_tokens, present.created_at
       from rag.request_records as present
@@ -13839,7 +13851,8 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position'
+        || jsonb_build_object('key_name', rag.key_name(page.org_id, page.key_id)) order by page.position), '[]'))
     from page);
 end;
 $$;

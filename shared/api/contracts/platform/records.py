@@ -120,15 +120,18 @@ class Generation(BaseModel):
 
 
 class Record(BaseModel):
-    """An answered request. `user_id`: the user who asked; `is_complete`: whether the caller sees all
-    passages; if not, the prompt, the answer's text and the texts of rewritten questions are null, and the
-    reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`: null if
-    nothing was generated. `label`: with the documents that the caller sees."""
+    """An answered request. `user_id`: the user who asked; `key_id`: the user's API key, null for the user's
+    own token; `key_name`: null also for a caller who may not list the key; `is_complete`: whether the caller
+    sees all passages; if not, the prompt, the answer's text and the texts of rewritten questions are null,
+    and the reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`:
+    null if nothing was generated. `label`: with the documents that the caller sees."""
 
     id: str
     request_id: str
     org_id: str
     user_id: str
+    key_id: str | None
+    key_name: str | None
     function: str
     question: str
     queries: list[Query]
@@ -170,6 +173,8 @@ class ListedRecord(BaseModel):
     request_id: str
     org_id: str
     user_id: str
+    key_id: str | None
+    key_name: str | None
     function: str
     question: str
     level: Literal["high", "medium", "low"]
