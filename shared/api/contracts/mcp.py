@@ -152,6 +152,7 @@ class Source(BaseModel):
     number: int
     document_id: str
     title: str
+    collection_name: str | None
     uri: str | None
     snippet: str
     page_number: int | None
@@ -165,6 +166,7 @@ class Source(BaseModel):
             number=number,
             document_id=match.document_id,
             title=match.title,
+            collection_name=match.collection_name,
             uri=match.uri,
             snippet=citation.snippet,
             **location_of(match),

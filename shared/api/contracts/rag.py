@@ -99,6 +99,7 @@ class Result(BaseModel):
     source_type: str
     source_title: str
     source_uri: str | None
+    collection_name: str | None
     meta: dict[str, Any]
     rank: int
     page_number: int | None
@@ -115,6 +116,7 @@ class Result(BaseModel):
             source_type=match.source_type,
             source_title=match.title,
             source_uri=match.uri,
+            collection_name=match.collection_name,
             meta=_meta(match),
             rank=rank,
             **location_of(match),
@@ -152,6 +154,7 @@ class AnswerCitation(ResponseModel):
     source_type: str = Field(validation_alias=AliasPath("match", "source_type"))
     source_title: str = Field(validation_alias=AliasPath("match", "title"))
     source_uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
+    collection_name: str | None = Field(validation_alias=AliasPath("match", "collection_name"))
     snippet: str
     relevance_score: Score = Field(validation_alias=AliasPath("match", "score"))
     meta: Annotated[dict[str, Any], BeforeValidator(_meta)] = Field(validation_alias="match")

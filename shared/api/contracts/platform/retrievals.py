@@ -76,6 +76,7 @@ class Result(BaseModel):
     chunk_id: str
     document_id: str
     collection_id: str
+    collection_name: str | None
     # The creator; and the owner of a private document, null for the org's.
     user_id: str
     owner_id: str | None
@@ -97,6 +98,7 @@ class Result(BaseModel):
             chunk_id=match.chunk_id,
             document_id=match.document_id,
             collection_id=match.collection_id,
+            collection_name=match.collection_name,
             user_id=match.created_by,
             owner_id=match.owner_id,
             content=match.text,
