@@ -23,7 +23,7 @@ SCHEMA_VERSION = "20261124000000"
 MISSED_SECONDS = 180.0
 # With these, calls of users reach the database.
 REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
-# For everybody: while the database fails, no admin can be authenticated.
+# Public: while the database fails, no admin can be authenticated.
 PROBLEMS = {
     DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_ANON_KEY: set it to the project's key.",
     DatabaseStatus.GATEWAY_REFUSED: "The project refuses SUPABASE_ANON_KEY: set it to the project's key.",
