@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import collections as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order
@@ -58,7 +59,8 @@ def get(caller: Reader, services: Core, collection: Id) -> wire.Collection:
 @routes.patch("/collections/{collection_id}")
 def update(caller: Manager, services: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
     _require_model(services, body.config)
-    return _to_wire(services, collections.update(services.database, caller, collection, body.changes()))
+    row = collections.update(services.database, caller, collection, body.changes())
+    return _to_wire(services, {**row, "ignored_fields": ignored_names(body)})
 
 
 @routes.delete("/collections/{collection_id}", status_code=204)

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from shared.access.download_links import LIFETIME_SECONDS, link_to, new_link
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import LinkCaller, with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import documents as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order
@@ -166,7 +167,7 @@ def original(caller: LinkCaller, services: Core, document: Id) -> Response:
 @routes.patch("/documents/{document_id}")
 def update(caller: Writer, services: Core, document: Id, body: wire.DocumentChanges) -> wire.Document:
     row = documents.update(services.database, caller, document, body.title, body.metadata)
-    return wire.Document.of(row)
+    return wire.Document.of({**row, "ignored_fields": ignored_names(body)})
 
 
 @routes.delete("/documents/{document_id}", status_code=204)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from shared.answering import request_replay
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import records as wire
 from shared.api.contracts.platform.pagination import Limit
@@ -71,7 +72,7 @@ def update_settings(caller: Admin, services: Core, body: wire.NewSettings) -> wi
     org_id = str(body.org_id) if body.org_id else None
     changed = records.update_settings(services.database, caller, org_id, body.retention_days)
     services.recorder.reset()
-    return wire.Settings.of(changed)
+    return wire.Settings.of({**changed, "ignored_fields": ignored_names(body)})
 
 
 @routes.get("/records/{record_id}")

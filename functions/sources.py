@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import sources as wire
 from shared.api.dependencies import Core, id_in_path
@@ -47,7 +48,8 @@ def get(caller: Manager, services: Core, source: Id) -> wire.Source:
 @routes.patch("/sources/{source_id}")
 def update(caller: Manager, services: Core, source: Id, body: wire.SourceChanges) -> wire.Source:
     changes = body.model_dump(mode="json", exclude_none=True)
-    return wire.Source(**sources.update(services.database, caller, source, changes))
+    row = sources.update(services.database, caller, source, changes)
+    return wire.Source(**row, ignored_fields=ignored_names(body))
 
 
 @routes.delete("/sources/{source_id}", status_code=204)

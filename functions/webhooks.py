@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import webhooks as wire
 from shared.api.contracts.platform.pagination import Limit
@@ -51,7 +52,8 @@ def update(caller: Manager, services: Core, webhook: Id, body: wire.WebhookChang
     changes = body.model_dump(mode="json", exclude_none=True)
     if body.url is not None:
         changes["url"] = _require_public(services, body.url)
-    return wire.Webhook(**webhooks.update(services.database, caller, webhook, changes))
+    row = webhooks.update(services.database, caller, webhook, changes)
+    return wire.Webhook(**row, ignored_fields=ignored_names(body))
 
 
 @routes.delete("/webhooks/{webhook_id}", status_code=204)

@@ -165,6 +165,7 @@ class Match:
     relevance: float | None = None
     word_score: float | None = None
     model: str = ""
+    collection_name: str | None = None
 
     @property
     def header(self) -> str:

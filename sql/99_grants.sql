@@ -26,7 +26,7 @@ grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
 grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
-  error_message, finished_at)
+  error_message, passages_hash, embeddings, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -76,8 +76,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
+  passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
@@ -175,7 +175,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
-      ('guarded', 'rag_extend_job(text,integer)'),
+      ('guarded', 'rag_extend_job(text,integer,text,extensions.halfvec[])'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),

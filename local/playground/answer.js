@@ -114,11 +114,13 @@ function writer({ withheld, extractive, model }) {
 
 /** The sources of an answer, by their numbers. */
 export function sources(place, found, open) {
+  const isAmbiguous = (source) => found.some((other) => other.title === source.title && other.document_id !== source.document_id);
+  const titleOf = (source) => (source.collection_name && isAmbiguous(source) ? `${source.title} (${source.collection_name})` : source.title);
   const one = (source, index) =>
     el(
       "li",
       {},
-      el("button", { type: "button", class: "source", onclick: () => open(index + 1) }, el("b", { text: index + 1 }), ` ${source.title}`),
+      el("button", { type: "button", class: "source", onclick: () => open(index + 1) }, el("b", { text: index + 1 }), ` ${titleOf(source)}`),
     );
   show(place, ...found.map(one));
 }

@@ -23,16 +23,30 @@ SCHEMA_VERSION = "20261124000000"
 MISSED_SECONDS = 180.0
 # With these, calls of users reach the database.
 REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
+# Public: while the database fails, no admin can be authenticated.
+PROBLEMS = {
+    DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_ANON_KEY: set it to the project's key.",
+    DatabaseStatus.GATEWAY_REFUSED: "The project refuses SUPABASE_ANON_KEY: set it to the project's key.",
+    DatabaseStatus.NO_SCHEMA: "PostgREST does not know the functions of this schema: apply the migrations; "
+    "if they are applied, reload its schema cache (notify pgrst, 'reload schema').",
+    DatabaseStatus.NOT_EXPOSED: "PostgREST does not serve the schema public: add it to the exposed schemas.",
+    DatabaseStatus.NO_WRITES: "The database is a standby and takes no writes: promote it, or set "
+    "SUPABASE_URL to the project of the primary.",
+    DatabaseStatus.NO_DATABASE: "PostgREST does not reach its database: start it, or check PostgREST's "
+    "connection.",
+    DatabaseStatus.NO_RESPONSE: "The database does not answer: start PostgREST, or check SUPABASE_URL.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`orgs` is the number of the caller's orgs, None without a caller or without the database. `details` are
-    about an admin's own orgs, and None for all other callers."""
+    """`problem`: of the database, with the way out. `orgs` is the number of the caller's orgs, None without a
+    caller or without the database. `details` are about an admin's own orgs, None for all other callers."""
 
     version: str
     status: State
     services: dict[str, State]
+    problem: str | None
     at: datetime
     orgs: int | None
     details: dict[str, Any] | None
@@ -48,8 +62,10 @@ def check(
     of_caller = probes.database_health(services, caller) if caller and status in REACHABLE else None
     of_admin = of_caller if of_caller and of_caller.is_admin else None
     health = of_worker or of_admin
+    own_health = health or of_caller
     states = {
         **_by_status(status, has_health=health is not None),
+        **_by_writes(own_health),
         **_by_functions_secret(health),
         **_by_health(services, health, status),
         "embedding_service": embedding.state,
@@ -71,25 +87,26 @@ def check(
     if of_admin:
         details = _details(services, status, embedding, of_admin, models, calibration, answer_error)
     orgs = of_caller.orgs if of_caller else None
-    return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), orgs, details)
+    problem, at = _problem(status, own_health), datetime.now(UTC)
+    return Report(VERSION, _overall(status, states, services), states, problem, at, orgs, details)
 
 
 def deployment(services: Services) -> tuple[bool, dict[str, Any]]:
     """Whether the database is reachable, and the body of GET /health, which lists the deployment's parts."""
-    reachable, settings = services.is_reachable(), services.settings
+    status, settings = services.database_status(), services.settings
+    reachable = status is DatabaseStatus.SERVES
+    of_worker = probes.WORKERS.at(services, time.monotonic) if reachable else None
     return reachable, {
         # KAITO's values; its clients expect `detail` too.
         "status": "Healthy" if reachable else "Unhealthy",
-        "detail": None if reachable else "The database does not answer.",
+        "detail": _problem(status, of_worker),
         "database": "reachable" if reachable else "unreachable",
         "embedder": _embedder(settings, services.embedder.model),
         "generator": _generator(settings),
         "reranker": {**reranker_details(settings), "enabled": settings.rag_rerank_enabled},
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.
-        "queue": _queue(services, probes.WORKERS.at(services, time.monotonic))
-        if reachable
-        else State.UNKNOWN,
+        "queue": _queue(services, of_worker),
         "api_keys": services.api_key_authenticator.algorithm
         if services.api_key_authenticator
         else "not in this process",
@@ -116,7 +133,7 @@ def _overall(status: DatabaseStatus, states: dict[str, State], services: Service
     and accept users' tokens: with a signing key, a call as the worker shows whether it does."""
     if status not in REACHABLE:
         return State.UNHEALTHY
-    if states["database"] is not State.HEALTHY and services.signer:
+    if states["database"] not in (State.HEALTHY, State.DEGRADED) and services.signer:
         return State.UNHEALTHY
     faults = {State.DEGRADED, State.UNHEALTHY}
     return State.HEALTHY if faults.isdisjoint(states.values()) else State.DEGRADED
@@ -126,6 +143,8 @@ def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
     database, postgrest = {
         DatabaseStatus.SERVES: (State.HEALTHY, State.HEALTHY),
         DatabaseStatus.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
+        DatabaseStatus.NOT_EXPOSED: (State.UNKNOWN, State.UNHEALTHY),
+        DatabaseStatus.NO_WRITES: (State.UNHEALTHY, State.HEALTHY),
         DatabaseStatus.KEY_REFUSED: (State.HEALTHY if has_health else State.UNKNOWN, State.DEGRADED),
         # A gateway in front of PostgREST does not know the key.
         DatabaseStatus.GATEWAY_REFUSED: (State.UNKNOWN, State.UNKNOWN),
@@ -133,6 +152,28 @@ def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
         DatabaseStatus.NO_RESPONSE: (State.UNHEALTHY, State.UNHEALTHY),
     }[status]
     return {"database": database, "postgrest": postgrest}
+
+
+def _by_writes(health: DatabaseHealth | None) -> dict[str, State]:
+    return {} if health is None or health.writes == "ok" else {"database": State.DEGRADED}
+
+
+def _problem(status: DatabaseStatus, health: DatabaseHealth | None) -> str | None:
+    if status in PROBLEMS:
+        return PROBLEMS[status]
+    if health and health.functions_secret != "ok":  # noqa: S105  # a state
+        return "The database does not accept RAG_FUNCTIONS_SECRET: set it as docs/install.md says in step 2."
+    if health and health.writes != "ok":
+        return (
+            "Transactions of the database are read-only by default, as by a project near a full disk: make "
+            "space, then set default_transaction_read_only = off."
+        )
+    if health and health.version and health.version < SCHEMA_VERSION:
+        return (
+            f"The database is at migration {health.version}, and these functions need {SCHEMA_VERSION}: "
+            "apply the migrations."
+        )
+    return None
 
 
 def _by_functions_secret(health: DatabaseHealth | None) -> dict[str, State]:

@@ -59,8 +59,8 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseHealth:
-    """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret` and
-    `orgs`, the number of the caller's orgs.
+    """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret`,
+    `writes` and `orgs`, the number of the caller's orgs.
     `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
 
     version: str | None
@@ -71,6 +71,8 @@ class DatabaseHealth:
     # ok, unset or wrong: whether the guarded SQL functions accept calls of this deployment.
     functions_secret: str = "ok"  # noqa: S105  # a state
     orgs: int | None = None
+    # ok, off_by_default or standby: whether the database takes writes.
+    writes: str = "ok"
 
 
 def database_health(services: Services, caller: Principal | None) -> DatabaseHealth | None:

@@ -51,7 +51,8 @@ PROBED_CALL = ("is_org_member", {"org_id": "00000000-0000-0000-0000-000000000000
 # Prefix of PostgREST's codes for a rejected token.
 INVALID_TOKEN = "PGRST30"  # noqa: S105  # a code
 # The function does not exist, or its schema is not served.
-UNKNOWN_FUNCTION = {"PGRST202", "PGRST106", "42883", "3F000"}
+NOT_EXPOSED = "PGRST106"
+UNKNOWN_FUNCTION = {"PGRST202", NOT_EXPOSED, "42883", "3F000"}
 # The connection was lost during the call, perhaps after the commit.
 POSSIBLY_EXECUTED = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 CODE = re.compile(r"[0-9A-Z]{5,8}", re.ASCII)
@@ -84,6 +85,8 @@ class DatabaseStatus(StrEnum):
     # A gateway in front of PostgREST refuses the anon key.
     GATEWAY_REFUSED = "turned_away"
     NO_SCHEMA = "schema_missing"
+    NOT_EXPOSED = "schema_not_exposed"
+    NO_WRITES = "no_writes"
     NO_DATABASE = "no_database"
     # No response, or not one of PostgREST.
     NO_RESPONSE = "silent"
@@ -192,22 +195,24 @@ class Database:
         """
         try:
             with deadline(self._seconds):
-                code, status = self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY)
-                if code == PLANNED:
+                response = self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY)
+                if _field_of(response, "code") == PLANNED:
                     return self._postgres_status(signed)
         except httpx.TransportError:
             return DatabaseStatus.NO_RESPONSE
-        return _status_of(code, status)
+        return _status_of(response)
 
     def _postgres_status(self, signed: Principal | None) -> DatabaseStatus:
         """For a PostgREST that accepts the anon key and knows the project's schema."""
         if signed is not None:
-            code, status = self._probe("rag_health", {}, signed.token)
-            if status == 200:
-                return DatabaseStatus.SERVES
+            response = self._probe("rag_health", {}, signed.token)
+            if response.status_code == 200:
+                is_standby = _field_of(response, "writes") == "standby"
+                return DatabaseStatus.NO_WRITES if is_standby else DatabaseStatus.SERVES
             # A refused token or an older schema gives no information about Postgres.
+            code = _field_of(response, "code")
             if not code.startswith(INVALID_TOKEN) and code not in UNKNOWN_FUNCTION:
-                return _status_of(code, status)
+                return _status_of(response)
         # PostgREST reads the catalogue to list the functions that anon may call.
         headers = self._headers(self._anon_token)
         status = self._client.request("HEAD", f"{self.address}/", headers=headers).status_code
@@ -216,7 +221,7 @@ class Database:
         if status >= 500:
             return DatabaseStatus.NO_DATABASE
         # A project may serve this list to secret keys alone. Then only a refusal by Postgres shows its state.
-        return _status_of(*self._probe(*PROBED_CALL, self._anon_token))
+        return _status_of(self._probe(*PROBED_CALL, self._anon_token))
 
     def _probe(
         self,
@@ -224,17 +229,11 @@ class Database:
         arguments: dict[str, Any],
         token: str | None,
         headers: dict[str, str] | None = None,
-    ) -> tuple[str, int]:
-        """The code of the call's error, and its HTTP status. Raises httpx.TransportError."""
-        headers = self._headers(token) | (headers or {})
-        response = self._client.request(
-            "POST", f"{self.address}/rpc/{function}", json=arguments, headers=headers
-        )
-        try:
-            code = response.json()["code"]
-        except (ValueError, TypeError, KeyError):
-            code = None
-        return str(code), response.status_code
+    ) -> httpx.Response:
+        """Raises httpx.TransportError."""
+        # The schema that calls name: without it, PostgREST takes the first that it serves.
+        headers = self._headers(token) | {"Content-Profile": "public"} | (headers or {})
+        return self._client.request("POST", f"{self.address}/rpc/{function}", json=arguments, headers=headers)
 
     def _observe(self, response: httpx.Response) -> None:
         """For subclasses."""
@@ -308,9 +307,21 @@ def _status_code(code: str | None) -> dict[str, Attribute]:
     return {"db.response.status_code": code} if code and CODE.fullmatch(code) else {}
 
 
-def _status_of(code: str, status: int) -> DatabaseStatus:
+def _field_of(response: httpx.Response, name: str) -> str:
+    """A field of an error, or of the first row; empty without one."""
+    try:
+        body = response.json()
+        return str((body[0] if isinstance(body, list) else body)[name])
+    except (ValueError, TypeError, LookupError):
+        return ""
+
+
+def _status_of(response: httpx.Response) -> DatabaseStatus:
+    code, status = _field_of(response, "code"), response.status_code
     if code == PERMISSION_DENIED:
         return DatabaseStatus.SERVES
+    if code == NOT_EXPOSED:
+        return DatabaseStatus.NOT_EXPOSED
     if code in UNKNOWN_FUNCTION:
         return DatabaseStatus.NO_SCHEMA
     if code.startswith(INVALID_TOKEN):

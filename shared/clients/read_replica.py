@@ -107,7 +107,7 @@ class _Replica(Database):
     def _responds(self) -> bool:
         try:
             with deadline(PROBE_SECONDS):
-                return self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY)[1] < 500
+                return self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY).status_code < 500
         except httpx.TransportError:
             return False
 

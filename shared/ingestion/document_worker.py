@@ -8,6 +8,7 @@ as steps: a small one is done before a client polls.
 
 import base64
 import hashlib
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from shared.ingestion.web_page import require_content
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
+from shared.models.vectors import vector_literal
 from shared.types import Principal, Row
 
 # The rest of a round is postponed after so many seconds of reading or so many passages, so that slow and
@@ -45,18 +47,25 @@ MAX_CHUNKS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _LoadedDocument:
-    """A document that is ready for embedding: its row and its chunks."""
+    """A document that is ready for embedding: its row, its chunks, and the vectors of the first passages, if
+    the embedder failed after them in the last attempt."""
 
     job: Job
     row: Row
     chunked: ChunkedDocument
     embedder: Embedder
     started: float
+    passages_hash: str
+    vectors: list[list[float]]
 
     @property
     def is_large(self) -> bool:
         """Whether the passages fill more than one batch of the embedder."""
         return len(self.chunked.passages) > EMBEDDED_AT_ONCE
+
+
+# A document with its vectors: all of them, or with an error those of its first passages.
+_Embedded = tuple[_LoadedDocument, list[list[float]], RagError | None]
 
 
 class Worker:
@@ -106,37 +115,37 @@ class Worker:
         def renew_from(position: int) -> None:
             leases.renew([later.job for later in ready[position:]], "storing")
 
-        def store(position: int, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
+        def store(
+            position: int, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None
+        ) -> BatchResult:
             renew_from(position)
-            return attempt(self._jobs, item.job, partial(self._store, item, vectors))
+            return attempt(self._jobs, item.job, partial(self._store, item, vectors, error))
 
         stored: list[Future[BatchResult]] = []
         with ThreadPoolExecutor(STORED_AT_ONCE) as pool:
             # The passages of later documents are embedded meanwhile.
-            for position, (item, vectors) in enumerate(self._embedded_by_model(ready, leases)):
+            for position, embedded in enumerate(self._embedded_by_model(ready, leases)):
                 renew_from(position)
-                stored.append(pool.submit(store, position, item, vectors))
+                stored.append(pool.submit(store, position, *embedded))
         return sum((one.result() for one in stored), total)
 
     def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:
         ready.append(self._load(job))
         return BatchResult()
 
-    def _embedded_by_model(
-        self, ready: list[_LoadedDocument], leases: LeaseRenewer
-    ) -> Iterator[tuple[_LoadedDocument, list[list[float]] | RagError]]:
+    def _embedded_by_model(self, ready: list[_LoadedDocument], leases: LeaseRenewer) -> Iterator[_Embedded]:
         # In the order of the result, by which later documents keep their leases.
         ready.sort(key=lambda item: item.embedder.model)
         for _, items in groupby(ready, lambda item: item.embedder.model):
             yield from self._embedded(list(items), leases)
 
-    def _embedded(
-        self, ready: Sequence[_LoadedDocument], leases: LeaseRenewer
-    ) -> Iterator[tuple[_LoadedDocument, list[list[float]] | RagError]]:
+    def _embedded(self, ready: Sequence[_LoadedDocument], leases: LeaseRenewer) -> Iterator[_Embedded]:
         """Each document, as soon as it has its vectors or an error. Documents share the embedder's
         batches."""
-        waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
-        vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
+        waiting = [
+            (item.job.id, passage) for item in ready for passage in item.chunked.passages[len(item.vectors) :]
+        ]
+        vectors: dict[str, list[list[float]]] = {item.job.id: [*item.vectors] for item in ready}
         items = {item.job.id: item for item in ready}
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
@@ -164,13 +173,18 @@ class Worker:
                 or len(vectors[pending[0].job.id]) == len(pending[0].chunked.passages)
             ):
                 item = pending.popleft()
-                yield item, failed.get(item.job.id) or vectors[item.job.id]
+                yield item, vectors[item.job.id], failed.get(item.job.id)
         for item in pending:
-            yield item, failed.get(item.job.id) or vectors[item.job.id]
+            yield item, vectors[item.job.id], failed.get(item.job.id)
 
-    def _store(self, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
-        if isinstance(vectors, RagError):
-            raise vectors
+    def _store(
+        self, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None = None
+    ) -> BatchResult:
+        if error:
+            if isinstance(error, EmbeddingFailed) and len(vectors) > len(item.vectors):
+                kept = {"passages_hash": item.passages_hash, "embeddings": [*map(vector_literal, vectors)]}
+                self._jobs.report(item.job, "embedding", **kept)
+            raise error
         if item.is_large:
             self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
@@ -218,7 +232,11 @@ class Worker:
                 **({"notes": converted.notes} if converted.notes else {}),
             },
         }
-        return _LoadedDocument(job, row, chunked, embedder, started)
+        texts = json.dumps([embedder.model, *chunked.passages])
+        passages_hash = hashlib.sha256(texts.encode()).hexdigest()
+        known = opened["embeddings"] if opened["passages_hash"] == passages_hash else []
+        vectors = [json.loads(vector) for vector in known]
+        return _LoadedDocument(job, row, chunked, embedder, started, passages_hash, vectors)
 
     def _original(self, job: Job, opened: Row, row: Row) -> bytes:
         """The document's bytes. Adds the fields of a fetched or uploaded file to the row."""

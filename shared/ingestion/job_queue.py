@@ -19,6 +19,7 @@ from shared.clients.postgrest import Database
 from shared.errors import (
     Conflict,
     DatabaseBusy,
+    EmbeddingFailed,
     EmbeddingQuotaExceeded,
     FetchFailed,
     RagError,
@@ -38,7 +39,7 @@ FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
 # Seconds after a conflict with another transaction's lock, which does not count as an attempt.
 BUSY_PAUSE = 5
-# The longest pause that the server of an address may ask for.
+# The longest pause that the server of an address, or an embedder, may ask for.
 LONGEST_WAIT = 6 * 3600
 # The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
@@ -162,9 +163,10 @@ class Jobs:
         """Add the tokens to those of the job's org."""
         record(self._database, self.caller(job, lease=job.lease), usage)
 
-    def report(self, job: Job, step: str) -> None:
-        """Write the job's step and renew its lease."""
-        self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
+    def report(self, job: Job, step: str, **embedded: Any) -> None:
+        """Write the job's step and renew its lease. `embedded`: passages_hash and embeddings, to keep the
+        vectors of the first passages for the next attempt."""
+        self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS, **embedded})
 
     def postpone(self, job: Job) -> BatchResult:
         """End the job's turn without an error: it keeps its place, and the attempt does not count. Raises a
@@ -257,7 +259,7 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
-    if pause is not None and isinstance(error, FetchFailed):
+    if pause is not None and isinstance(error, FetchFailed | EmbeddingFailed):
         pause = max(pause, min(LONGEST_WAIT, int(error.headers.get("Retry-After", 0))))
     jobs.fail(job, error, pause, is_attempt)
     return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)

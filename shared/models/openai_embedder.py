@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from shared.access.token_quotas import Quota, add_call, reported_tokens, require
-from shared.clients.http_client import deadline, retry_service
+from shared.clients.http_client import deadline, retry_after, retry_service
 from shared.clients.probe_cache import CachedProbe
 from shared.config import EmbeddingForms
 from shared.errors import (
@@ -273,7 +273,9 @@ class OpenAIEmbedder(OpenAIModel):
         is_permanent = 400 <= refusal.status < 500 and refusal.status not in (408, 429)
         if is_permanent and refusal.cause is not Cause.TEXT:
             return EmbedderRefused(log_reason=reason, text=text)
-        return failure(role, log_reason=reason, text=text)
+        wait = retry_after(refusal.response.headers) if refusal.response else None
+        headers = {"Retry-After": str(math.ceil(wait))} if wait else None
+        return failure(role, log_reason=reason, text=text, headers=headers)
 
     def _reason(self, refusal: EmbeddingRefusal) -> str:
         return refusal.reason(self._client.api_key)

@@ -202,4 +202,5 @@ def _match(row: dict[str, Any], model: str) -> Match:
         owner_id=row.get("owner_id"),
         word_score=row.get("word_score"),
         model=model,
+        collection_name=row.get("collection_name"),
     )

@@ -16,6 +16,8 @@ create table rag.jobs (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  passages_hash text check (passages_hash ~ '^[0-9a-f]{64}$'),
+  embeddings extensions.halfvec[] check (cardinality(embeddings) between 1 and 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -30,6 +32,8 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
+  check ((embeddings is null) = (passages_hash is null)),
+  check (embeddings is null or state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -41,6 +45,9 @@ comment on column rag.jobs.user_id is 'The user who requested the job; the worke
 comment on column rag.jobs.document is
   'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
+comment on column rag.jobs.passages_hash is
+  'Of an ingestion whose embedder failed: SHA-256 of the model and of all passages. The next column has the vectors of '
+  'the first passages. The next attempt continues after them if it makes the same passages.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';

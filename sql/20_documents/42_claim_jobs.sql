@@ -15,8 +15,8 @@ as $$
     for update of documents skip locked
   ), failed as (
     update rag.jobs
-    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
+    set state = 'failed', lease = null, step = null, passages_hash = null, embeddings = null,
+      finished_at = clock_timestamp(), error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()

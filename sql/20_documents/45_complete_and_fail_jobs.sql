@@ -5,7 +5,8 @@
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint,
+  passages_hash text, embeddings text[]
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -23,7 +24,7 @@ begin
 
   return query
   select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(job.org_id)).file_bytes
+    collections.config, (rag.org_tier(job.org_id)).file_bytes, job.passages_hash, job.embeddings::text[]
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = job.org_id and originals.document_id = job.document_id;
@@ -32,7 +33,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'address or an uploaded object may have; passages_hash and embeddings as rag_extend_job stored them. It extends the '
+  'lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
@@ -68,21 +70,36 @@ comment on function public.rag_store_content is
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
-create function public.rag_extend_job(step text, lease_seconds integer)
+create function public.rag_extend_job(
+  step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   job constant rag.jobs := rag.lock_job('ingestion');
+  -- A page that differs at each attempt is no progress.
+  is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
+    and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = job.org_id and jobs.id = job.id;
+  if rag_extend_job.embeddings is not null then
+    update rag.jobs
+    set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
+      attempts = case when is_further then 0 else job.attempts end
+    where jobs.org_id = job.org_id and jobs.id = job.id;
+  end if;
 end;
 $$;
 
-comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+comment on function public.rag_extend_job is
+  'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
+  'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
+  'before, the count of attempts begins anew.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -132,8 +149,8 @@ begin
   perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
     document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
-    finished_at = clock_timestamp()
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null, passages_hash = null,
+    embeddings = null, finished_at = clock_timestamp()
   where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
@@ -172,6 +189,8 @@ begin
     due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
       else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
+    passages_hash = case when retry_seconds is not null then jobs.passages_hash end,
+    embeddings = case when retry_seconds is not null then jobs.embeddings end,
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
 end;

@@ -30,7 +30,7 @@ create type rag.result_row as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
 comment on type rag.result_row is
@@ -53,7 +53,9 @@ begin
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, to_rows.ignored_filters
+    documents.owner_id, documents.created_by, to_rows.ignored_filters, (
+      select collections.name from rag.collections
+      where collections.org_id = documents.org_id and collections.id = documents.collection_id)
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id

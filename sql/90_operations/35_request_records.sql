@@ -12,6 +12,7 @@ create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null references auth.users (id) on delete cascade,
+  key_id uuid,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -39,6 +40,7 @@ create table rag.request_records (
 
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
+comment on column rag.request_records.key_id is 'The API key of the request; null for the user''s own token.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
@@ -69,7 +71,8 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select rag.current_user_id()));
+  with check (owner_id = (select rag.current_user_id())
+    and key_id is not distinct from (select nullif(rag.caller_id(), rag.current_user_id())));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -151,9 +154,10 @@ begin
   if rag.creator_id() <> rag.current_user_id() then
     return null;
   end if;
-  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
-    confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries,
+    passages, confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
+  select org, rag.current_user_id(), nullif(rag.caller_id(), rag.current_user_id()),
+    coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)

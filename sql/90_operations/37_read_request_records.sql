@@ -70,6 +70,15 @@ comment on function rag.passages_of_record is
   'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
   'each leg of the search that scored them.';
 
+create function rag.key_name(org_id uuid, key_id uuid)
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select api_keys.name from rag.api_keys where api_keys.org_id = key_name.org_id and api_keys.id = key_name.key_id;
+$$;
+
+comment on function rag.key_name is 'The name of an API key; null for a key that the caller may not list.';
+
 create function public.rag_get_record(record_id text)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -81,7 +90,7 @@ declare
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'passages', passages, 'key_name', rag.key_name(present.org_id, present.key_id), 'is_complete', is_complete, 'is_answered', present.answer is not null,
     'document_ids', array(
       select documents.id from rag.documents
       where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))

@@ -76,8 +76,8 @@ begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
     with listed as not materialized (
-      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
-        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+      select present.id, present.request_id, present.org_id, present.owner_id, present.key_id, present.function,
+        present.question, present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
         present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
         present.completion_tokens, present.created_at
       from rag.request_records as present
@@ -95,7 +95,8 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position'
+        || jsonb_build_object('key_name', rag.key_name(page.org_id, page.key_id)) order by page.position), '[]'))
     from page);
 end;
 $$;

@@ -71,7 +71,8 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
+  writes text
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -85,6 +86,8 @@ begin
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  writes := case when pg_is_in_recovery() then 'standby'
+    when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
@@ -103,4 +106,5 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';

@@ -5,32 +5,6 @@
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).
 
--- First, so that a refusal leaves the database as it was.
-do $$
-declare
-  vector record;
-begin
-  if current_setting('server_version_num')::integer < 150000 then
-    raise exception 'Postgres 15 or newer is needed, and this server is %.', current_setting('server_version')
-      using hint = 'Upgrade the project in its Settings, Infrastructure, then apply the migration again.';
-  end if;
-  select coalesce(extension.extversion, available.default_version) as version, extension.extnamespace::regnamespace as home
-  into vector
-  from pg_available_extensions as available
-  left join pg_extension as extension on extension.extname = available.name
-  where available.name = 'vector';
-  if not coalesce(string_to_array(substring(vector.version from '^[0-9.]+'), '.')::integer[] >= '{0,8}', false) then
-    raise exception 'pgvector 0.8 or newer is needed, and this database has %.', coalesce(vector.version, 'none')
-      using hint = 'Run: alter extension vector update. If the version stays, upgrade the project in its Settings, '
-        'Infrastructure, or install pgvector on your server.';
-  elsif vector.home <> coalesce(to_regnamespace('extensions'), 0) then
-    raise exception 'pgvector is in the schema %, and must be in the schema extensions.', vector.home
-      using hint = 'Run: create schema if not exists extensions; alter extension vector set schema extensions. '
-        'Functions of yours that name the former schema need the new one.';
-  end if;
-end;
-$$;
-
 create schema if not exists extensions;
 create extension if not exists vector with schema extensions;
 
@@ -295,7 +269,7 @@ begin
   cross join rag.settings
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
-  if found and rag.current_user_id() is not null then
+  if found and auth.uid() is not null then
     raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
       left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';
@@ -410,19 +384,6 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
--- The caller. Every policy and function reads it here, and not from auth.uid().
-
-create function rag.current_user_id()
-returns uuid
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return auth.uid();
-end;
-$$;
-
-comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
-
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
@@ -503,7 +464,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
+  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -512,7 +473,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -721,7 +682,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
-    and rag.current_user_id() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
     raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
@@ -738,7 +699,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
@@ -951,7 +912,7 @@ comment on column rag.members.name is
 comment on column rag.members.accepted_at is
   'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
+-- memberships() and the policy of rag.orgs: where user_id = auth.uid()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
 
 alter table rag.orgs enable row level security;
@@ -965,7 +926,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select rag.current_user_id()) and members.accepted_at is not null;
+  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -1055,7 +1016,7 @@ create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
-    where members.user_id = (select rag.current_user_id()) and members.accepted_at is null)));
+    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
@@ -1071,7 +1032,7 @@ create policy "admins decide whether requests are recorded" on rag.orgs
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select rag.current_user_id()) or org_id = any (array(select rag.listed_org_ids())));
+  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
 
 create function rag.org_members(org_ids uuid[])
 returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)
@@ -1179,14 +1140,14 @@ create policy "admins invite users to their orgs" on rag.members
 
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
-  with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
+  with check (case when user_id = (select auth.uid()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select rag.current_user_id())
+  using (case when user_id = (select auth.uid())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
@@ -1198,12 +1159,12 @@ begin
   -- First, so that of two admins who remove each other at once the second is no admin any more.
   perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if rag.caller_id() <> rag.current_user_id() then
+  if rag.caller_id() <> auth.uid() then
     raise exception 'An API key cannot change members. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   elsif not exists (
     select from rag.members
-    where members.org_id = manage_members.org_id and members.user_id = rag.current_user_id() and members.accepted_at is not null)
+    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -1224,7 +1185,7 @@ as $$
 #variable_conflict use_variable
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (org_id, rag.current_user_id(), event, user_id::text, 0, 0);
+  values (org_id, auth.uid(), event, user_id::text, 0, 0);
 end;
 $$;
 
@@ -1247,7 +1208,7 @@ begin
   elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
     raise exception 'name must have 1 to 200 characters, none of them invisible'
       using errcode = 'PT400', detail = 'invalid_name';
-  elsif user_id = rag.current_user_id() then
+  elsif user_id = auth.uid() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
   elsif (
@@ -1283,7 +1244,7 @@ declare
 begin
   if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
     perform rag.manage_members(org);
-    if user_id = rag.current_user_id() then
+    if user_id = auth.uid() then
       raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
         using errcode = 'PT409', detail = 'own_membership';
     end if;
@@ -1313,7 +1274,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if row_security_active(tg_relid) and (case when new.user_id = rag.current_user_id()
+  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
     then (new.role, new.name) is distinct from (old.role, old.name)
     else new.accepted_at is distinct from old.accepted_at end)
   then
@@ -1340,7 +1301,7 @@ begin
   return query
     select members.org_id, orgs.name, members.role, members.created_at
     from rag.members join rag.orgs on orgs.id = members.org_id
-    where members.user_id = rag.current_user_id() and members.accepted_at is null and auth.jwt() -> 'rag' is null
+    where members.user_id = auth.uid() and members.accepted_at is null and auth.jwt() -> 'rag' is null
     order by members.created_at, members.org_id
     limit 100;
 end;
@@ -1359,10 +1320,10 @@ declare
 begin
   if accept then
     update rag.members set accepted_at = now()
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null;
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null;
   elsif auth.jwt() -> 'rag' is null then
     delete from rag.members
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null
       and not accept;
   end if;
   if not found then
@@ -1389,7 +1350,7 @@ begin
   -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
   execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
     'members use their org''s ' || coalesce(label, table_name), table_name,
-    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select rag.current_user_id()) '
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select auth.uid()) '
       'or org_id = any (array(select rag.admin_org_ids())))');
 end;
 $$;
@@ -1519,7 +1480,7 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'This name belongs to another user. Choose another name.'
@@ -1557,7 +1518,7 @@ as $$
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
-      then collections.owner_id is null or collections.owner_id = rag.current_user_id()
+      then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
@@ -1749,7 +1710,7 @@ begin
   perform rag.check_config(config, config);
   org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then rag.current_user_id() end);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
   perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
@@ -2009,7 +1970,7 @@ begin
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);
-  if rag.current_user_id() is not null and old.org_id not in (select rag.admin_org_ids()) then
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
     deleted.deleted_at := coalesce(old.deleted_at, now());
     insert into rag.collections values (deleted.*);
   end if;
@@ -2315,11 +2276,11 @@ call rag.bind_keys('originals');
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
-  with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
+  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
-  using (true) with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
+  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
 -- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
 -- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
@@ -2374,7 +2335,7 @@ begin
   end if;
   insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
   -- A session of the deployer is not limited.
-  if bytes > 0 and rag.current_user_id() is not null then
+  if bytes > 0 and auth.uid() is not null then
     perform rag.check_storage(org_id);
   end if;
   if random() < 0.0625 then
@@ -2628,6 +2589,8 @@ create table rag.jobs (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  passages_hash text check (passages_hash ~ '^[0-9a-f]{64}$'),
+  embeddings extensions.halfvec[] check (cardinality(embeddings) between 1 and 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -2642,6 +2605,8 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
+  check ((embeddings is null) = (passages_hash is null)),
+  check (embeddings is null or state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -2653,6 +2618,9 @@ comment on column rag.jobs.user_id is 'The user who requested the job; the worke
 comment on column rag.jobs.document is
   'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
+comment on column rag.jobs.passages_hash is
+  'Of an ingestion whose embedder failed: SHA-256 of the model and of all passages. The next column has the vectors of '
+  'the first passages. The next attempt continues after them if it makes the same passages.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
@@ -2681,7 +2649,7 @@ call rag.bind_keys('jobs');
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
-  with check (user_id = (select rag.current_user_id()) and attempts = 0
+  with check (user_id = (select auth.uid()) and attempts = 0
     and (state = 'waiting' or kind = 'extraction' and state = 'done'));
 
 -- No user's own token names a lease: only the worker's for one job does. An extraction is requested again by an update.
@@ -2689,7 +2657,7 @@ create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
-    or user_id = (select rag.current_user_id()) and (lease is null or lease = (select rag.lease_of_token())));
+    or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);
@@ -2713,7 +2681,7 @@ begin
   where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (document.org_id, document.id, document.collection_id, document.owner_id, rag.current_user_id(), fields);
+  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
 end;
 $$;
 
@@ -2770,8 +2738,8 @@ as $$
     for update of documents skip locked
   ), failed as (
     update rag.jobs
-    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
+    set state = 'failed', lease = null, step = null, passages_hash = null, embeddings = null,
+      finished_at = clock_timestamp(), error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
@@ -2927,7 +2895,8 @@ comment on function public.rag_claim_jobs is
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint,
+  passages_hash text, embeddings text[]
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2945,7 +2914,7 @@ begin
 
   return query
   select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(job.org_id)).file_bytes
+    collections.config, (rag.org_tier(job.org_id)).file_bytes, job.passages_hash, job.embeddings::text[]
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = job.org_id and originals.document_id = job.document_id;
@@ -2954,7 +2923,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'address or an uploaded object may have; passages_hash and embeddings as rag_extend_job stored them. It extends the '
+  'lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
@@ -2990,21 +2960,36 @@ comment on function public.rag_store_content is
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
-create function public.rag_extend_job(step text, lease_seconds integer)
+create function public.rag_extend_job(
+  step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   job constant rag.jobs := rag.lock_job('ingestion');
+  -- A page that differs at each attempt is no progress.
+  is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
+    and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = job.org_id and jobs.id = job.id;
+  if rag_extend_job.embeddings is not null then
+    update rag.jobs
+    set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
+      attempts = case when is_further then 0 else job.attempts end
+    where jobs.org_id = job.org_id and jobs.id = job.id;
+  end if;
 end;
 $$;
 
-comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+comment on function public.rag_extend_job is
+  'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
+  'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
+  'before, the count of attempts begins anew.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -3054,8 +3039,8 @@ begin
   perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
     document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
-    finished_at = clock_timestamp()
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null, passages_hash = null,
+    embeddings = null, finished_at = clock_timestamp()
   where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
@@ -3094,6 +3079,8 @@ begin
     due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
       else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
+    passages_hash = case when retry_seconds is not null then jobs.passages_hash end,
+    embeddings = case when retry_seconds is not null then jobs.embeddings end,
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
@@ -3448,7 +3435,7 @@ begin
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
     content, content_hash, status)
-  values (home.org_id, home.id, case when input.private then rag.current_user_id() else home.owner_id end,
+  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
@@ -3513,7 +3500,7 @@ begin
   from rag.originals
   join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
   where originals.org_id = home.org_id and originals.collection_id = home.id
-    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = rag.current_user_id()::text;
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
   if not found then
     perform rag.take_upload(home, take_upload_once.path);
   end if;
@@ -3849,7 +3836,7 @@ begin
   loop
     document.number := input.number;
     document.id := rag.time_ordered_id();
-    document.owner_id := case when input.private then rag.current_user_id() else home.owner_id end;
+    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
     document.external_id := input.external_id;
     document.source_type := coalesce(input.source_type, 'doc');
     document.title := input.title;
@@ -4162,7 +4149,7 @@ begin
     select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = rag.current_user_id() and documents.external_id = any (names)
+      and documents.owner_id = auth.uid() and documents.external_id = any (names)
     union all
     select documents.external_id, documents
     from rag.documents
@@ -4298,7 +4285,7 @@ begin
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id
         -- An admin sees more, but not by these names.
-        and (documents.owner_id is null or documents.owner_id = any (array[rag.current_user_id(), home.owner_id]))
+        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
         and not exists (
           select from unnest(facets) as asked (facet)
           where not exists (
@@ -4597,11 +4584,11 @@ alter table rag.api_keys force row level security;
 create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
   for all to authenticated
   using ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 
@@ -4689,15 +4676,15 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if rag.caller_id() <> rag.current_user_id() then
+  if rag.caller_id() <> auth.uid() then
     raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || rag.current_user_id()::text, 0));
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = check_key_quota.org_id and owner_id = rag.current_user_id()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
@@ -4736,7 +4723,7 @@ begin
     select named.id into bound
     from rag.collections as named
     where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
-      and (named.owner_id is null or named.owner_id = rag.current_user_id())
+      and (named.owner_id is null or named.owner_id = auth.uid())
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
@@ -4746,7 +4733,7 @@ begin
   end if;
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
-  values (org_id, rag.current_user_id(), name, prefix, hash, scopes, bound, expires_at)
+  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
   return next rag.render(made);
 end;
@@ -4777,7 +4764,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = rag.current_user_id() and present.revoked_at is null and present.replaced_at is null
+    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
@@ -5289,7 +5276,7 @@ create policy "a key sees uploads with documents:write" on rag.object_removals
 create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
-    or (split_part(path, '/', 3) = (select rag.current_user_id())::text and (select rag.has_scope('documents:write'))));
+    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
 create policy "a key removes with a scope that deletes" on rag.object_removals
@@ -5411,7 +5398,7 @@ as $$
     select from rag.object_removals
     where object_removals.org_id = any (array(select rag.current_org_ids()))
       and object_removals.path = may_upload_object.name
-      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text);
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 comment on function rag.may_upload_object is
@@ -5501,17 +5488,17 @@ begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
   if 50 <= (
     select count(*) from rag.object_removals
-    where object_removals.org_id = home.org_id and object_removals.owner_id = rag.current_user_id()
+    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
       and object_removals.expected_until > now())
   then
     raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
       using errcode = 'PT429', detail = 'too_many_uploads';
   end if;
-  path := concat_ws('/', home.org_id, home.id, rag.current_user_id(), gen_random_uuid(), rag_begin_upload.name);
+  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
-  values (home.org_id, rag_begin_upload.path, home.id, rag.current_user_id(), rag_begin_upload.expires_at,
+  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
@@ -5531,7 +5518,7 @@ begin
   delete from rag.object_removals
   where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
     and object_removals.path = take_upload.path
-    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text;
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
     raise exception 'There is no such upload. Check its id, or begin another.'
       using errcode = 'PT404', detail = 'upload_not_found';
@@ -6289,7 +6276,7 @@ create table rag.sources (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  user_id uuid not null default rag.current_user_id(),
+  user_id uuid not null default auth.uid(),
   kind text not null check (kind in ('website', 'bucket')),
   address text not null check (length(address) <= 2000 and rag.is_visible_text(address) and address !~ '::'
     and address ~ case kind
@@ -6417,11 +6404,11 @@ create policy "admins see items of sources" on rag.source_items
 -- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
-  with check (user_id = (select rag.current_user_id()) and state = 'waiting' and attempts = 0);
+  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select rag.current_user_id()) or lease = (select rag.lease_of_token()));
+  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);
@@ -6570,7 +6557,7 @@ begin
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
     enabled = coalesce(rag_update_source.enabled, renewed.enabled),
-    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = rag.current_user_id(),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
@@ -6612,7 +6599,7 @@ begin
     raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
   end if;
   update rag.sources
-  set due_at = least(sources.due_at, clock_timestamp()), user_id = rag.current_user_id()
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
   where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
   return query select * from public.rag_list_sources(source_id);
 end;
@@ -6979,8 +6966,8 @@ alter table rag.query_embeddings force row level security;
 
 create policy "users remember their own questions" on rag.query_embeddings
   for all to authenticated
-  using (user_id = (select rag.current_user_id()))
-  with check (user_id = (select rag.current_user_id()));
+  using (user_id = (select auth.uid()))
+  with check (user_id = (select auth.uid()));
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
@@ -6991,7 +6978,7 @@ begin
   return (
     select remembered.embedding::real[]
     from rag.query_embeddings as remembered
-    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
+    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
       and remembered.created_at > now() - make_interval(secs => max_age_seconds));
 end;
 $$;
@@ -7008,7 +6995,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := rag.current_user_id();
+  caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec;
 begin
@@ -7583,7 +7570,7 @@ create type rag.result_row as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
 comment on type rag.result_row is
@@ -7606,7 +7593,9 @@ begin
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, to_rows.ignored_filters
+    documents.owner_id, documents.created_by, to_rows.ignored_filters, (
+      select collections.name from rag.collections
+      where collections.org_id = documents.org_id and collections.id = documents.collection_id)
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
@@ -8625,53 +8614,34 @@ comment on function rag.add_keyword_leg is
   'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
+  mode text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real, out judged rag.candidate[])
+  out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- What each leg brings for the judged matches: as in rag_search.
-  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   started timestamptz := clock_timestamp();
-  nearest record;
   near rag.candidate[];
 begin
   considered := 0;
-  if mode <> 'keyword' or judged_top_k is not null then
-    nearest := rag.nearest_chunks(query_embedding, scope,
-      case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
-    exact := nearest.exact;
-    considered := nearest.considered;
-    vector_ms := rag.milliseconds_since(started);
-  end if;
   if mode <> 'keyword' then
-    near := (nearest.candidates)[:row_limit];
+    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
+    vector_ms := rag.milliseconds_since(started);
     candidates := near;
   end if;
-  started := clock_timestamp();
   if mode <> 'semantic' then
-    candidates := rag.add_keyword_leg(near,
-      case when mode <> 'keyword' or judged_top_k is null then query_embedding end, query_text, scope, mode, row_limit,
-      shown);
+    started := clock_timestamp();
+    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
-  if judged_top_k is not null then
-    judged := (nearest.candidates)[:judged_pool];
-    if rag.uses_keywords(scope) then
-      judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
-      lexical_ms := rag.milliseconds_since(started);
-    end if;
-    judged := rag.to_page(judged, null, null, judged_top_k, 0);
-  end if;
 end;
 $$;
 
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
-  'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
-  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
   'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
@@ -8775,8 +8745,7 @@ comment on function rag.check_search is 'Raises PT400 for invalid arguments of a
 -- A search with the matches by which the confidence of its answer is judged, in one call.
 --
 -- Confidence is judged by the ten best matches of a hybrid search, whatever the mode of the caller's own search is. Both
--- searches compare the question with the same vectors, so vector search runs once. rag_graph_search returns the same
--- matches where the caller's search uses the graph.
+-- searches compare the question with the same vectors, so vector search runs once.
 
 create function public.rag_judged_search(
   query_text text,
@@ -8787,7 +8756,6 @@ create function public.rag_judged_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  judged_text text default null,
   judged_top_k integer default 10
 )
 returns json
@@ -8795,52 +8763,68 @@ language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_variable
 declare
   is_guarded constant boolean := rag.begin_call();
-  pool constant integer := greatest(20, 2 * least(top_k, 300));
+  -- What each leg brings for the matches that are judged: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
+  pool integer;
+  query_embedding extensions.halfvec;
   scope rag.search_scope;
-  search record;
+  near record;
+  candidates rag.candidate[];
+  judged rag.candidate[];
+  started timestamptz := clock_timestamp();
+  vector_ms real;
+  own_ms real;
+  judged_ms real;
 begin
-  judged_text := coalesce(judged_text, query_text);
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  perform rag.check_judged(judged_text, query_vector, judged_top_k);
+  -- The judged matches need text and vector, whatever the mode.
+  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
   perform rag.check_top_k(top_k), rag.check_prefer(prefer);
+  perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
+  query_embedding := rag.to_halfvec(query_vector, scope.model);
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
+  pool := case when mode = 'semantic' and half_life_days is null and prefer is null then top_k
+    else greatest(20, 2 * least(top_k, 300)) end;
 
-  search := rag.two_leg_search(rag.to_halfvec(query_vector, scope.model), query_text, scope, mode,
-    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k,
-    judged_text, judged_top_k);
+  near := rag.nearest_chunks(query_embedding, scope, greatest(pool, judged_pool));
+  vector_ms := rag.milliseconds_since(started);
+  started := clock_timestamp();
+  candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
+  if mode <> 'semantic' then
+    candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
+      mode, pool, top_k);
+    own_ms := rag.milliseconds_since(started);
+    started := clock_timestamp();
+  end if;
+  judged := (near.candidates)[:judged_pool];
+  if rag.uses_keywords(scope) then
+    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
+      judged_top_k);
+    judged_ms := rag.milliseconds_since(started);
+  end if;
   return json_build_object(
     'matches', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context), search.exact,
-        search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
+      from rag.to_rows(rag.to_page(candidates, half_life_days, prefer, top_k, expand_context), near.exact,
+        near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
+      from rag.to_rows(rag.to_page(judged, null, null, judged_top_k, 0), near.exact, near.considered, vector_ms,
+        judged_ms) as hit));
 end;
 $$;
 
 comment on function public.rag_judged_search is
   'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
   'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first judged_top_k of a hybrid '
-  'search for judged_text, by default query_text, with the same vector and filters.';
-
-create function rag.check_judged(judged_text text, query_vector extensions.vector, judged_top_k integer)
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_search(judged_text, query_vector, 'hybrid', 0, null), rag.check_top_k(judged_top_k);
-end;
-$$;
-
-comment on function rag.check_judged is
-  'Raises PT400 for invalid arguments of the judged matches, which need text and vector whatever the mode.';
+  'search with the same filters.';
 
 -- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
 -- reorders its results before it extends them (rag_widen).
@@ -9640,7 +9624,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id, state)
-  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, rag.current_user_id(),
+  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     case when exists (
       select from jsonb_array_elements(chunked.chunks) as item (body)
       where jsonb_typeof(item.body -> 'names') is distinct from 'array') then 'waiting' else 'done' end
@@ -9664,7 +9648,7 @@ begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
   set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
-    user_id = coalesce(rag.current_user_id(), user_id)
+    user_id = coalesce(auth.uid(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';
 end;
@@ -9800,7 +9784,7 @@ begin
   for no key update;
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
   select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
-    rag.current_user_id()
+    auth.uid()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.
@@ -11249,9 +11233,7 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2,
-  judged_text text default null,
-  judged_top_k integer default null
+  hops integer default 2
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -11275,10 +11257,6 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
-  judged_text := coalesce(judged_text, query_text);
-  if judged_top_k is not null then
-    perform rag.check_judged(judged_text, query_vector, judged_top_k);
-  end if;
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -11287,11 +11265,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k, judged_text, judged_top_k);
-  if legs = 'keyword' and judged_top_k is not null then
-    -- The vector is that of the judged matches alone.
-    query_embedding := null;
-  end if;
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -11311,12 +11285,7 @@ begin
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
-      else jsonb_build_object('ignored_filters', scope.ignored_filters) end
-    || case when judged_top_k is null then '{}'
-      else jsonb_build_object('judged', (
-        select coalesce(jsonb_agg(hit), '[]')
-        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
-      end;
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
 $$;
 
@@ -11324,8 +11293,7 @@ comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
   'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
-  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any; with judged_top_k also judged '
-  'as in rag_judged_search.';
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
@@ -11573,13 +11541,13 @@ call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
-  using (owner_id = (select rag.current_user_id()))
-  with check (owner_id = (select rag.current_user_id()));
+  using (owner_id = (select auth.uid()))
+  with check (owner_id = (select auth.uid()));
 
 create policy "a session is its user's alone" on rag.messages
   as restrictive for all to authenticated
-  using (owner_id = (select rag.current_user_id()))
-  with check (owner_id = (select rag.current_user_id()));
+  using (owner_id = (select auth.uid()))
+  with check (owner_id = (select auth.uid()));
 
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated
@@ -11757,7 +11725,7 @@ begin
     home.org_id := rag.resolve_org(org_id);
     collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, rag.current_user_id(), collection.id, coalesce(title, ''), added)
+    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
@@ -11813,7 +11781,7 @@ begin
     select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
       sessions.message_count, sessions.created_at, sessions.last_message_at
     from rag.sessions
-    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select rag.current_user_id())
+    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
     order by sessions.last_message_at desc, sessions.id
     limit "limit" offset "offset";
 end;
@@ -12373,8 +12341,8 @@ alter table rag.api_metrics force row level security;
 
 create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
-  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
-  with check (user_id = (select rag.current_user_id()));
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
 
 create function public.rag_record_metrics(measures jsonb)
 returns void
@@ -12391,7 +12359,7 @@ begin
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
-  select rag.current_user_id(), measured.name, measured.label, 
+  select auth.uid(), measured.name, measured.label, 
     -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
@@ -12440,8 +12408,8 @@ alter table rag.rate_limits force row level security;
 
 create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
-  using (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]))
-  with check (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]));
+  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
 -- A link has windows for each document. Those of users are reused.
 create policy "the worker sees ended windows of links" on rag.rate_limits
@@ -12469,8 +12437,8 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
-  with check (user_id = (select rag.current_user_id()));
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
 
 create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
@@ -12499,7 +12467,7 @@ as $$
   select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
   union all
   (
-    select rag.current_user_id(), caller_limits.bucket, higher.requests, higher.window_seconds
+    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
     from (
       select shared.requests, shared.window_seconds from shared
       union all
@@ -12509,7 +12477,7 @@ as $$
     limit 1
   )
   union all
-  select rag.current_user_id(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
+  select auth.uid(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
     max(requests_per_day), 86400
   from tiers_of_caller
   having bool_and(requests_per_day is not null);
@@ -12572,7 +12540,7 @@ begin
     return;
   end if;
   select * into counted
-  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -12593,14 +12561,14 @@ as $$
 #variable_conflict use_variable
 begin
   update rag.request_counts as present set total = present.total + 1
-  where present.user_id = rag.current_user_id() and present.function = count_request.function
+  where present.user_id = auth.uid() and present.function = count_request.function
     and present.outcome = count_request.outcome;
   if not found then
     insert into rag.request_counts as present (user_id, function, outcome, total)
-    select rag.current_user_id(), function, outcome, 1
+    select auth.uid(), function, outcome, 1
     where (
       select count(distinct named.function) from rag.request_counts as named
-      where named.user_id = rag.current_user_id() and named.function <> count_request.function) < 64
+      where named.user_id = auth.uid() and named.function <> count_request.function) < 64
     on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   end if;
 end;
@@ -12626,7 +12594,7 @@ declare
   paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
-  if rag.current_user_id() is null or coalesce(requests, 0) < 1
+  if auth.uid() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif (link is null and bucket not in ('rag', 'api', 'ingest')) or bucket is distinct from coalesce(link, bucket)
@@ -12638,7 +12606,7 @@ begin
     -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*, '{}'::text[], null::boolean
-    from rag.count_hits(rag.current_user_id(), bucket, requests, window_seconds, amount) as counted;
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
@@ -12650,7 +12618,7 @@ begin
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
+    order by named.bucket like 'day%', named.caller_id = auth.uid()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
@@ -12765,19 +12733,19 @@ alter table rag.org_calls force row level security;
 create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
-  with check (owner_id = (select rag.current_user_id()));
+  with check (owner_id = (select auth.uid()));
 
 create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
-  using (owner_id = (select rag.current_user_id())) with check (owner_id = (select rag.current_user_id()));
+  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
 create function rag.first_counted_day()
 returns date
@@ -12819,7 +12787,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.org_calls as present (org_id, owner_id, day, total)
-  select own.ids[1], rag.current_user_id(), (clock_timestamp() at time zone 'UTC')::date, 1
+  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
   from (select array(select rag.current_org_ids()) as ids) as own
   where cardinality(own.ids) = 1
   on conflict on constraint org_calls_pkey do update set total = present.total + 1;
@@ -12949,11 +12917,11 @@ alter table rag.token_usage force row level security;
 create policy "members use their org's token_usage, metrics read all" on rag.token_usage
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids())))
     or (select rag.reads_metrics()))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select rag.current_user_id())
+    and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls of the functions add tokens" on rag.token_usage
@@ -13010,7 +12978,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (usage.org_id, rag.current_user_id(), enqueue_quota_events.event, usage.quota, 0, 0);
+  values (usage.org_id, auth.uid(), enqueue_quota_events.event, usage.quota, 0, 0);
   if rag.has_subscriber(usage.org_id, null, enqueue_quota_events.event) then
     perform rag.enqueue_event(usage.org_id, null, null, enqueue_quota_events.event, jsonb_build_object(
       'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));
@@ -13185,8 +13153,8 @@ call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
-  using (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()))
-  with check (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()));
+  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
 create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
@@ -13212,7 +13180,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.stored_responses as present
-    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select rag.current_user_id())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
@@ -13247,7 +13215,7 @@ begin
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
@@ -13273,7 +13241,7 @@ declare
 begin
   insert into rag.stored_responses as present (
     org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-  values (home, rag.current_user_id(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
     moment + make_interval(secs => lease_seconds), moment, scope)
   on conflict on constraint stored_responses_pkey do update
   set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
@@ -13320,7 +13288,7 @@ begin
 
     select * into known
     from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
@@ -13354,7 +13322,7 @@ as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.stored_responses as present
-    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select rag.current_user_id())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -13387,7 +13355,7 @@ begin
   update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = rag.current_user_id()
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
     and present.claim = rag_store_response.claim;
   return found;
@@ -13407,7 +13375,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.stored_responses as present
-  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = rag.current_user_id()
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
   return found;
@@ -13431,6 +13399,7 @@ create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null references auth.users (id) on delete cascade,
+  key_id uuid,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13458,6 +13427,7 @@ create table rag.request_records (
 
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
+comment on column rag.request_records.key_id is 'The API key of the request; null for the user''s own token.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
@@ -13488,7 +13458,8 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select rag.current_user_id()));
+  with check (owner_id = (select auth.uid())
+    and key_id is not distinct from (select nullif(rag.caller_id(), auth.uid())));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -13567,12 +13538,12 @@ begin
     return false;
   end if;
   -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if rag.creator_id() <> rag.current_user_id() then
+  if rag.creator_id() <> auth.uid() then
     return null;
   end if;
-  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
+  insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  select org, auth.uid(), nullif(rag.caller_id(), auth.uid()), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
@@ -13683,6 +13654,15 @@ comment on function rag.passages_of_record is
   'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
   'each leg of the search that scored them.';
 
+create function rag.key_name(org_id uuid, key_id uuid)
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select api_keys.name from rag.api_keys where api_keys.org_id = key_name.org_id and api_keys.id = key_name.key_id;
+$$;
+
+comment on function rag.key_name is 'The name of an API key; null for a key that the caller may not list.';
+
 create function public.rag_get_record(record_id text)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -13694,7 +13674,7 @@ declare
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'passages', passages, 'key_name', rag.key_name(present.org_id, present.key_id), 'is_complete', is_complete, 'is_answered', present.answer is not null,
     'document_ids', array(
       select documents.id from rag.documents
       where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
@@ -13724,7 +13704,7 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('admin');
   delete from rag.request_records
-  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, rag.current_user_id());
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
   get diagnostics removed = row_count;
   return removed;
 end;
@@ -13787,7 +13767,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   present constant rag.request_records := rag.get_record(record_id);
 begin
-  if present.owner_id <> rag.current_user_id() then
+  if present.owner_id <> auth.uid() then
     raise exception 'Only the user who asked may rate an answer.' using errcode = 'PT403', detail = 'asker_required';
   elsif rating not in ('up', 'down') then
     raise exception 'rating must be up, down or null' using errcode = 'PT400', detail = 'invalid_rating';
@@ -13854,8 +13834,8 @@ begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
     with listed as not materialized (
-      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
-        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+      select present.id, present.request_id, present.org_id, present.owner_id, present.key_id, present.function,
+        present.question, present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
         present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
         present.completion_tokens, present.created_at
       from rag.request_records as present
@@ -13873,7 +13853,8 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position'
+        || jsonb_build_object('key_name', rag.key_name(page.org_id, page.key_id)) order by page.position), '[]'))
     from page);
 end;
 $$;
@@ -13974,14 +13955,14 @@ call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
-  with check (user_id = (select rag.current_user_id()));
+  with check (user_id = (select auth.uid()));
 
 create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select rag.current_user_id())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events
@@ -14012,7 +13993,7 @@ begin
   insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), rag.current_user_id(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_record_metrics(rag_record_event.measures);
@@ -14235,7 +14216,8 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
+  writes text
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14249,6 +14231,8 @@ begin
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  writes := case when pg_is_in_recovery() then 'standby'
+    when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
@@ -14267,7 +14251,8 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';
 
 -- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
@@ -14460,7 +14445,7 @@ grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
 grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
-  error_message, finished_at)
+  error_message, passages_hash, embeddings, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -14510,8 +14495,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
+  passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
@@ -14547,7 +14532,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -14562,7 +14547,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text,integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
@@ -14609,7 +14594,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
-      ('guarded', 'rag_extend_job(text,integer)'),
+      ('guarded', 'rag_extend_job(text,integer,text,extensions.halfvec[])'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
@@ -14623,7 +14608,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],text,integer)'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

@@ -28,7 +28,9 @@ from shared.config import Settings
 from shared.services import Services
 
 # Headers that the counting proxy passes on.
-PASSED_ON = ("apikey", "Authorization", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER)
+PASSED_ON = (
+    "apikey", "Authorization", "Content-Profile", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER,
+)  # fmt: skip
 # What Python takes for JSON, or Postgres does not store, or readers in other languages do not represent.
 NO_METADATA = [
     '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e400}', '{"a": [1e300]}', '{"a": {"b": -1e-301}}',

@@ -11,7 +11,7 @@ import pytest
 from jose import jwt
 from pydantic import SecretStr
 
-from functions import administration
+from functions import administration, collections
 from functions import health as open_health
 from local import access_tokens, declared_schema
 from local.child_processes import free_port, is_responding, start, wait_until_ready
@@ -21,6 +21,7 @@ from local.tools import migrations
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.health_probes import AGAIN_SECONDS
+from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.services import Services
 from tests import graph_documents
@@ -45,7 +46,7 @@ def health(settings: Settings, actor: Actor | None = None, status: int = 200, **
         response: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
     assert response.status_code == status, response.text
     body: Row = response.json()
-    assert set(body) == {"status", "version", "services", "timestamp", "orgs", "details"}
+    assert set(body) == {"status", "version", "services", "timestamp", "problem", "orgs", "details"}
     assert set(body["services"]) == SERVICES
     return body
 
@@ -218,20 +219,54 @@ def test_a_database_without_the_schema_is_up_and_not_migrated(
             body = health(settings, actor, 503, **changes)
             assert (body["status"], body["details"]) == ("unhealthy", None)
             assert body["services"] == ALL_WELL | missing
+            assert "notify pgrst, 'reload schema'" in body["problem"]
     assert "schema_missing" in caplog.text
+
+
+def test_a_schema_that_postgrest_does_not_serve_is_reported(settings: Settings, stack: Stack):
+    states = {"database": "unknown", "postgrest": "unhealthy"}
+    states |= dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
+    with another_postgrest(stack, PGRST_DB_SCHEMAS="extensions") as address:
+        body = health(settings, None, 503, supabase_url=address)
+        assert (body["status"], body["services"]) == ("unhealthy", ALL_WELL | states)
+        assert body["problem"] == looking.PROBLEMS[DatabaseStatus.NOT_EXPOSED]
+        with app_with(open_health.app, settings, supabase_url=address) as client:
+            assert json_of(client.get("/health"), 503)["detail"] == body["problem"]
+
+
+def test_read_only_transactions_by_default_are_reported(
+    settings: Settings, shared_people: People, stack: Stack, no_jobs: None
+):
+    """PostgREST begins transactions for writing, so users' calls succeed."""
+    read_only = f"{stack.database_url('authenticator')}&options=-c%20default_transaction_read_only%3Don"
+    with another_postgrest(stack, PGRST_DB_URI=read_only) as address:
+        changes: Row = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
+        body = health(settings, **changes)
+        assert body["services"]["database"] == body["status"] == "degraded"
+        assert "default_transaction_read_only" in body["problem"]
+        with app_with(collections.app, settings, **changes) as client:
+            created = client.post("/v1/collections", json={"name": "a"}, headers=shared_people.ann.headers())
+        assert created.status_code == 201
 
 
 @contextmanager
 def bare(stack: Stack, database: str) -> Iterator[str]:
     """The address of a project whose database has no migration."""
     migrations.make_database(stack.postgres, database)
+    try:
+        url = stack.database_url("authenticator", database)
+        with another_postgrest(stack, PGRST_DB_URI=url) as address:
+            yield address
+    finally:
+        migrations.drop_database(stack.postgres, database)
+
+
+@contextmanager
+def another_postgrest(stack: Stack, **settings: str) -> Iterator[str]:
+    """The address of a project with another PostgREST of these settings."""
     port = free_port()
-    environment = {
-        **stack._postgrest_environment(),
-        "PGRST_DB_URI": stack.database_url("authenticator", database),
-        "PGRST_SERVER_PORT": str(port),
-    }
-    log = stack.folder / "logs" / "bare.log"
+    environment = {**stack._postgrest_environment(), "PGRST_SERVER_PORT": str(port), **settings}
+    log = stack.folder / "logs" / "another_postgrest.log"
     child = start([postgrest_binary()], environment, log)
     try:
         wait_until_ready(partial(is_responding, f"http://127.0.0.1:{port}/"), child, log)
@@ -239,7 +274,6 @@ def bare(stack: Stack, database: str) -> Iterator[str]:
             yield address
     finally:
         child.stop()
-        migrations.drop_database(stack.postgres, database)
 
 
 GATEWAY_STATES: list[tuple[Reply, str]] = [

@@ -47,7 +47,8 @@ def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Setti
     with app_with(health.app, settings, **keys) as client:
         response = client.get("/health")
     body = json_of(response, 503)
-    assert (body["status"], body["detail"]) == ("Unhealthy", "The database does not answer.")
+    problem = "The database does not answer: start PostgREST, or check SUPABASE_URL."
+    assert (body["status"], body["detail"]) == ("Unhealthy", problem)
     assert body["embedder"] == {"model": "text-embedding-3-small", "source": "api.openai.com"}
     assert "sk-" not in response.text
 

@@ -25,7 +25,7 @@ from tests.stand_in_server import Reply, StandIn
 CALIBRATION = CALIBRATIONS["all-MiniLM-L6-v2"]
 CITATION_FIELDS = {
     "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",
-    "page_number", "page_end", "section",
+    "page_number", "page_end", "section", "collection_name",
 }  # fmt: skip
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water. It weighs 900 grams."
 

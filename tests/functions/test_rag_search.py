@@ -18,7 +18,7 @@ from tests.functions.app_server import json_of
 
 RESULT_FIELDS = {
     "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
-    "page_number", "page_end", "section",
+    "page_number", "page_end", "section", "collection_name",
 }  # fmt: skip
 ROUTES = ("/api/rag/search", "/functions/v1/rag-search")
 

@@ -79,9 +79,9 @@ def test_a_result_has_the_fields_of_the_contract_and_its_sdk(
     )  # fmt: skip
     (best,) = retrieve(people.ann, path="/v1/retrievals")["results"]
     assert set(best) == {
-        "chunk_id", "document_id", "collection_id", "user_id", "owner_id", "content", "content_hash",
-        "chunk_index", "score", "similarity", "rank", "metadata", "document", "document_metadata",
-        "chunk_metadata",
+        "chunk_id", "document_id", "collection_id", "collection_name", "user_id", "owner_id", "content",
+        "content_hash", "chunk_index", "score", "similarity", "rank", "metadata", "document",
+        "document_metadata", "chunk_metadata",
     }  # fmt: skip
     assert best["document_metadata"] == {**fields, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert best["document"] == {"id": stored, "title": "Deployment Guide", "filename": "deploy.pdf"}

@@ -39,6 +39,10 @@ def test_no_record_is_written_in_the_name_of_another_user(members: People, world
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
             world.as_user(author, copied, members.alf.id)
     world.as_user(members.ann, copied, members.ann.id)
+    # Nor in the name of an API key.
+    keyed = copied.replace("owner_id", "owner_id, key_id").replace("%s", "%s, gen_random_uuid()")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        world.as_user(members.ann, keyed, members.ann.id)
     owners = "select distinct owner_id::text from rag.request_records where org_id = %s"
     assert world.sql(owners, members.acme.id) == [(members.ann.id,)]
 

@@ -30,8 +30,14 @@ PATTERNS = {
     "halfvec": rb"\[" + NUMBER + rb"(?:," + NUMBER + rb")*+\]",
 }
 BITS = {"integer": 31, "bigint": 63}
-# A lease belongs to a worker, and the path of a file to the Storage of the source deployment.
-ABSENT = {("jobs", "lease"), ("originals", "path")}
+# They belong to the source deployment, as the path of a file in its Storage.
+ABSENT = {
+    ("jobs", "lease"),
+    ("jobs", "passages_hash"),
+    ("jobs", "embeddings"),
+    ("originals", "path"),
+    ("request_records", "key_id"),
+}
 # They may name rows that were deleted.
 UNBOUND = {
     ("audit_events", "collection_id"),

@@ -45,9 +45,13 @@ NOT_EXPORTED = {
     "object_removals": "a queue of Storage objects of this deployment",
     "stored_responses": "responses to requests that may be repeated within a day",
 }
-# A lease belongs to a worker of the source deployment. A file in Storage is not in the database.
+# A lease, vectors for the next attempt and API keys belong to the source deployment. A file in Storage is not
+# in the database.
 VALUES = {
+    ("jobs", "passages_hash"): "null::text",
+    ("jobs", "embeddings"): "null::text",
     ("jobs", "lease"): "null::uuid",
+    ("request_records", "key_id"): "null::uuid",
     ("jobs", "state"): "case state when 'running' then 'waiting' else state end",
 }
 CONDITIONS = {"originals": "path is null", "members": "accepted_at is not null"}

@@ -10,6 +10,7 @@ const ORDERS = [["created_at", "newest first"], ["milliseconds", "slowest first"
 const VERDICTS = [["", "no label"], ["right", "right"], ["wrong", "wrong"]];
 const path = (id) => `/api/v1/records/${encodeURIComponent(id)}`;
 const result = (row) => tag(row.answered ? "answered" : "withheld", row.answered ? "completed" : "");
+const keyOf = (row) => row.key_id && `key ${row.key_name ?? row.key_id.slice(0, 8)}`;
 const rating = ({ feedback }) => (feedback ? pair(feedback.rating === "up" ? "👍 good" : "👎 bad", feedback.reason) : "–");
 
 export async function show(place, context) {
@@ -27,7 +28,7 @@ async function showRecords(place, context) {
     ["Result", (row) => pair(result(row), `${row.level} confidence`)],
     ["Rating", rating],
     ["Label", (row) => row.label?.verdict ?? "–"],
-    ["User", (row) => userName(names, row.user_id)],
+    ["User", (row) => pair(userName(names, row.user_id), keyOf(row))],
     ...orgColumn(context),
     ["Time", (row) => time(row.created_at)],
   ];
@@ -125,7 +126,7 @@ async function showRecord(place, context, id) {
     place,
     el("p", {}, el("a", { href: "#admin=records", text: "All records" })),
     el("h3", { text: record.question }),
-    el("p", {}, result(record), ` ${record.confidence.level} confidence, score ${number(record.confidence.score)}; ${record.function}, ${milliseconds(record.milliseconds)}, `, time(record.created_at)),
+    el("p", {}, result(record), ` ${record.confidence.level} confidence, score ${number(record.confidence.score)}; ${record.function}, ${milliseconds(record.milliseconds)}, `, time(record.created_at), record.key_id && `, ${keyOf(record)}`),
     el("ul", { class: "quiet" }, ...record.confidence.because.map((reason) => el("li", { text: reason }))),
     !record.is_complete && el("p", { class: "quiet", text: "You do not see a passage of this answer any more, or it was changed. Its text is left out." }),
     record.answer && el("blockquote", { class: "answer", text: record.answer }),

@@ -236,6 +236,7 @@ class Source(ResponseModel):
     number: int
     document_id: str = Field(validation_alias=AliasPath("match", "document_id"))
     title: str = Field(validation_alias=AliasPath("match", "title"))
+    collection_name: str | None = Field(validation_alias=AliasPath("match", "collection_name"))
     uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
     snippet: str
     page_number: int | None

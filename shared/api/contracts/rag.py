@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel, ignored_names
 from shared.api.contracts.shared_fields import (
     Composed,
     ConfidenceDetail,
@@ -53,7 +53,7 @@ def _uuid(value: Any) -> str:
         raise ValueError("must be a UUID") from None
 
 
-class RequestFilters(LenientFilters):
+class RequestFilters(LenientModel):
     source_type: SourceType | None = None
     lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
     org_id: Annotated[str, BeforeValidator(_uuid)] | None = None
@@ -98,6 +98,7 @@ class Result(ResponseModel):
     source_type: str
     source_title: str = Field(validation_alias="title")
     source_uri: str | None = Field(validation_alias="uri")
+    collection_name: str | None
     meta: dict[str, Any]
     rank: int
     page_number: int | None
@@ -111,7 +112,7 @@ class SearchResponse(BaseModel):
     results: list[Result]
     total_found: int
     processing_time_ms: int
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: Request, result: SearchResult) -> Self:
@@ -141,6 +142,7 @@ class AnswerCitation(ResponseModel):
     source_type: str = Field(validation_alias=AliasPath("match", "source_type"))
     source_title: str = Field(validation_alias=AliasPath("match", "title"))
     source_uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
+    collection_name: str | None = Field(validation_alias=AliasPath("match", "collection_name"))
     snippet: str
     relevance_score: Score = Field(validation_alias=AliasPath("match", "score"))
     meta: Annotated[dict[str, Any], BeforeValidator(_meta)] = Field(validation_alias="match")
@@ -167,7 +169,7 @@ class AnswerResponse(BaseModel):
     context_used: ContextUsed
     confidence_detail: ConfidenceDetail
     processing_time_ms: int
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: Request, answer: Answer) -> Self:

@@ -148,7 +148,7 @@ def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytes
         # As of PostgREST 12 and 13 in turn.
         (refusal("PGRST301", 401), DatabaseStatus.KEY_REFUSED),
         (refusal("PGRST202", 404), DatabaseStatus.NO_SCHEMA),
-        (refusal("PGRST106", 406), DatabaseStatus.NO_SCHEMA),
+        (refusal("PGRST106", 406), DatabaseStatus.NOT_EXPOSED),
         (refusal("PGRST002"), DatabaseStatus.NO_DATABASE),
         (Reply(json={"message": "Invalid API key"}, status=401), DatabaseStatus.GATEWAY_REFUSED),
         (Reply(json={"message": "name resolution failed"}, status=503), DatabaseStatus.NO_RESPONSE),
@@ -170,6 +170,7 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
     member = "/rest/v1/rpc/is_org_member"
     cases: list[tuple[bool, list[Reply], DatabaseStatus, list[str]]] = [
         (True, [Reply(json=[{}])], DatabaseStatus.SERVES, [health]),
+        (True, [Reply(json=[{"writes": "standby"}])], DatabaseStatus.NO_WRITES, [health]),
         (True, [refusal("PGRST001")], DatabaseStatus.NO_DATABASE, [health]),
         (True, [refusal("57P03", 500)], DatabaseStatus.NO_DATABASE, [health]),
         (True, [Reply(drop=True)], DatabaseStatus.NO_RESPONSE, [health]),

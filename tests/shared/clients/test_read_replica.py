@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from functions import indexes, rag_answer, rag_search
+from functions import administration, indexes, rag_answer, rag_search
 from local.child_processes import Child, free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.postgres import SUPERUSER, Postgres
@@ -38,7 +38,7 @@ from shared.errors import (
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import Actor, World
-from tests.functions.app_server import client_of
+from tests.functions.app_server import client_of, proxy_to
 from tests.stand_in_server import Reply, StandIn
 
 KILN = "The kiln may become 1,280 degrees hot. After that it cools for a whole day."
@@ -239,6 +239,23 @@ def test_a_replica_never_returns_another_org_s_rows(replicated: Replicated, acto
     eventually(lambda: replicated.search(actor) == [KILN])
     assert replicated.search(stranger) == []
     assert replicated.search(stranger, token) == []
+
+
+def test_health_reports_a_primary_that_is_a_standby(replicated: Replicated, actor: Actor):
+    """As after a failover that did not end: users' calls fail, because each counts for a rate limit."""
+    replicated.wait_for_replay()
+    environment = {name.lower(): value for name, value in replicated.primary.function_environment().items()}
+    with proxy_to(f"http://127.0.0.1:{replicated.standby.postgrest_port}", "/rest/v1") as (address, _):
+        environment |= {"supabase_url": address, "supabase_jwt_issuer": replicated.services.settings.issuer}
+        with closing(Services(config.read_settings(**environment))) as services:
+            with client_of(rag_search.app, services) as client:
+                body = {"query_text": QUESTION}
+                assert client.post("/api/rag/search", json=body, headers=actor.headers()).status_code == 500
+            with client_of(administration.app, services) as client:
+                response = client.get("/v1/health")
+    assert response.status_code == 503
+    assert response.json()["services"]["database"] == "unhealthy"
+    assert "standby" in response.json()["problem"]
 
 
 def test_no_search_fails_while_the_replica_stops(replicated: Replicated, no_pause: None):

@@ -2,6 +2,7 @@
 
 import gzip
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from tests.conftest import People
 from tests.functions.app_server import proxy_to, services_with
 from tests.shared import sample_files
 from tests.sql import passages
-from tests.stand_in_server import Reply, StandIn
+from tests.stand_in_server import Reply, Request, StandIn
 
 Row = dict[str, Any]
 
@@ -499,6 +500,86 @@ def test_an_embedder_outage_postpones_documents(
     assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
     assert ann.row(document)["error_code"] is None
+
+
+class LimitedEmbedder:
+    """An embeddings endpoint that accepts ten requests, then none until `renew`."""
+
+    def __init__(self, service: StandIn) -> None:
+        self.accepted: list[list[str]] = []
+        self._left = 10
+        service.replies(Reply(json=self._reply))
+
+    def renew(self) -> None:
+        self._left = 10
+
+    def _reply(self, request: Request) -> Any:
+        if not request.path.endswith("/embeddings"):
+            return Reply(status=404, json={})
+        if not self._left:
+            error = {"error": {"message": "Rate limit reached for requests"}}
+            return Reply(status=429, headers={"Retry-After": "1800"}, json=error)
+        self._left -= 1
+        texts = request.json["input"]
+        self.accepted.append(texts)
+        return {"data": [{"index": index, "embedding": [1.0] * 1536} for index in range(len(texts))]}
+
+
+@pytest.fixture
+def limited(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LimitedEmbedder, Worker]]:
+    """A worker with that endpoint, which embeds two passages at once."""
+    monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 2)
+    with StandIn() as service:
+        remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
+        with closing(Services(settings.model_copy(update=remote))) as deployed:
+            jobs = Jobs(deployed.database, deployed.require_signer())
+            yield LimitedEmbedder(service), Worker(jobs, deployed.embedder)
+
+
+def bring_chunks(member: Member, count: int) -> Row:
+    """A document of so many chunks."""
+    member = member.with_collection("small chunks", config={"chunk_size": 64, "chunk_overlap": 0})
+    return member.bring("\n\n".join(f"The kiln {number} is {'very ' * 50}hot." for number in range(count)))
+
+
+def test_a_document_continues_after_its_embedder_s_limit(
+    ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker]
+):
+    """Forty requests where ten are accepted before each pause: each passage is embedded once."""
+    endpoint, worker = limited
+    document = bring_chunks(ann, 80)
+    for _ in range(3):
+        assert worker.work() == BatchResult(claimed=1, postponed=1)
+        row = ann.row(document)
+        assert (row["status"], row["attempts"]) == ("processing", 0)
+        # Not before the endpoint accepts requests again.
+        pause = "select due_at > now() + interval '25 minutes' from rag.jobs where document_id = %s"
+        assert world.sql(pause, document["id"]) == [(True,)]
+        assert_due(world, document)
+        endpoint.renew()
+    assert worker.work() == BatchResult(claimed=1, completed=1)
+    passages = [passage for batch in endpoint.accepted for passage in batch]
+    assert len(endpoint.accepted) == 40
+    assert len(set(passages)) == len(passages) == ann.row(document)["chunk_count"] == 80
+    kept = "select count(embeddings) from rag.jobs where document_id = %s"
+    assert world.sql(kept, document["id"]) == [(0,)]
+
+
+def test_other_passages_are_embedded_from_the_first_one(
+    ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker]
+):
+    """As of a page that differs at each attempt. Such attempts count."""
+    endpoint, worker = limited
+    document = bring_chunks(ann, 24)
+    for attempts in (0, 1, 2):
+        assert worker.work() == BatchResult(claimed=1, postponed=1)
+        assert ann.row(document)["attempts"] == attempts
+        world.sql(
+            "update rag.jobs set passages_hash = repeat('0', 64) where document_id = %s", document["id"]
+        )
+        assert_due(world, document)
+        endpoint.renew()
+    assert endpoint.accepted[:10] == endpoint.accepted[10:20] == endpoint.accepted[20:]
 
 
 def assert_due(world: World, row: Row) -> None:

@@ -8,6 +8,8 @@ export interface Health {
   readonly status: "healthy" | "degraded" | "unhealthy";
   readonly version: string;
   readonly services: Readonly<Record<string, State>>;
+  /** Of the database, with the way out; null without one. */
+  readonly problem: string | null;
   readonly timestamp: string;
   /** The number of the caller's orgs. */
   readonly orgs: number | null;

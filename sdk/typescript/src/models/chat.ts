@@ -57,6 +57,9 @@ export interface Source {
   readonly documentId: string;
   readonly title: string;
   readonly filename: string | null;
+  /** Absent in a stored message. */
+  readonly collectionId?: string;
+  readonly collectionName?: string | null;
   readonly chunkIndex: number;
   readonly score: number;
   readonly chunkId: string;

@@ -103,12 +103,14 @@ class Details(BaseModel):
 
 
 class Health(ResponseModel):
-    """`orgs` is the number of the caller's orgs, null without a credential and while the database is
-    unavailable. `details` are null unless the caller is an admin."""
+    """`problem`: of the database, with the way out; null without one. `orgs` is the number of the caller's
+    orgs, null without a credential and while the database is unavailable. `details` are null unless the
+    caller is an admin."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     version: str
     services: Services
+    problem: str | None
     timestamp: datetime = Field(validation_alias="at")
     orgs: int | None
     details: Details | None

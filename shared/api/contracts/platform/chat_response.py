@@ -29,6 +29,8 @@ class Source(ResponseModel):
     document_id: str
     title: str
     filename: str | None
+    collection_id: str
+    collection_name: str | None
     chunk_index: int = Field(validation_alias="ordinal")
     score: Score
     chunk_id: str

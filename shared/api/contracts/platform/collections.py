@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag, WithoutNul, stripped
@@ -23,10 +24,8 @@ Name = Annotated[str, stripped(255), WithoutNul]
 Description = Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul]
 
 
-class Config(BaseModel):
+class Config(LenientModel):
     """The deployment's settings apply to omitted fields."""
-
-    model_config = ConfigDict(extra="ignore")
 
     chunk_size: Annotated[int, Field(strict=True, ge=MIN_SIZE, le=MAX_SIZE)] | None = None
     chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MAX_OVERLAP)] | None = None
@@ -54,7 +53,7 @@ class NewCollection(WithMetadata):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class CollectionChanges(WithMetadata):
+class CollectionChanges(WithMetadata, LenientModel):
     """Null leaves a field unchanged."""
 
     name: Name | None = None
@@ -94,6 +93,8 @@ class Collection(BaseModel):
     document_count: int
     created_at: datetime
     updated_at: datetime
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
     @classmethod
     def of(cls, row: dict[str, Any], model: str, limits: EmbedderLimits) -> Self:

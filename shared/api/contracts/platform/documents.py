@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.access.download_links import MAX_LIFETIME_SECONDS
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.metadata import WithMetadata, check_metadata
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import (
@@ -85,7 +86,7 @@ class UploadTicket(BaseModel):
     upload: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100_000)]
 
 
-class DocumentChanges(WithMetadata):
+class DocumentChanges(WithMetadata, LenientModel):
     """Null leaves a field unchanged."""
 
     title: Title | None = None
@@ -124,6 +125,8 @@ class Document(BaseModel):
     notes: Notes
     created_at: datetime
     updated_at: datetime
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from shared.answering import request_replay
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Level, ResponseModel, Score, WithoutNul
 
@@ -17,7 +18,7 @@ Days = Annotated[int, Field(ge=1, le=3650)]
 RecordId = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
 
 
-class NewSettings(BaseModel):
+class NewSettings(LenientModel):
     """`retention_days`: null stops recording and deletes the org's records. Members of one org may omit
     `org_id`."""
 
@@ -30,6 +31,8 @@ class Settings(ResponseModel):
 
     org_id: str
     retention_days: int | None
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
 
 class Feedback(BaseModel):
@@ -122,6 +125,8 @@ class _RecordedRequest(ResponseModel):
     request_id: str
     org_id: str
     user_id: str = Field(validation_alias="owner_id")
+    key_id: str | None
+    key_name: str | None
     function: str
     question: str
 
@@ -132,10 +137,11 @@ class _RecordedRequest(ResponseModel):
 
 
 class Record(_RecordedRequest):
-    """An answered request. `user_id`: the user who asked; `is_complete`: whether the caller sees all
-    passages; if not, the prompt, the answer's text and the texts of rewritten questions are null, and the
-    reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`: null if
-    nothing was generated. `label`: with the documents that the caller sees."""
+    """An answered request. `user_id`: the user who asked; `key_id`: the user's API key, null for the user's
+    own token; `key_name`: null also for a caller who may not list the key; `is_complete`: whether the caller
+    sees all passages; if not, the prompt, the answer's text and the texts of rewritten questions are null,
+    and the reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`:
+    null if nothing was generated. `label`: with the documents that the caller sees."""
 
     queries: list[Query]
     passages: list[Passage]

@@ -70,6 +70,7 @@ class Result(ResponseModel):
     chunk_id: str
     document_id: str
     collection_id: str
+    collection_name: str | None
     # The creator; and the owner of a private document, null for the org's.
     user_id: str = Field(validation_alias="created_by")
     owner_id: str | None

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.documents import error_of
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 
@@ -55,7 +56,7 @@ class NewSource(BaseModel):
         return self
 
 
-class SourceChanges(BaseModel):
+class SourceChanges(LenientModel):
     """Null leaves a field unchanged. Another address is another source."""
 
     interval_seconds: Interval | None = None
@@ -101,6 +102,8 @@ class Source(BaseModel):
     next_run_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
     @model_validator(mode="before")
     @classmethod

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag
 from shared.types import WebhookMessage
@@ -41,7 +42,7 @@ class NewWebhook(BaseModel):
     org_id: UUID | None = None
 
 
-class WebhookChanges(BaseModel):
+class WebhookChanges(LenientModel):
     """Null leaves a field unchanged."""
 
     url: Url | None = None
@@ -69,6 +70,8 @@ class Webhook(BaseModel):
     failing_since: datetime | None
     created_at: datetime
     updated_at: datetime
+    # Unknown fields of a PATCH.
+    ignored_fields: IgnoredNames
 
 
 class CreatedWebhook(Webhook):

@@ -17,7 +17,7 @@ from shared.answering.cited.types import (
     NumberedCitation,
     RetrievalDone,
 )
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
 from shared.api.contracts.search.error_format import error_body, request_id
 from shared.api.contracts.search.requests_and_limits import (
@@ -161,7 +161,7 @@ class Response(WireModel):
     retrieval: Retrieval
     generation: Generation
     usage: Usage
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
     request_id: str
 
     @classmethod

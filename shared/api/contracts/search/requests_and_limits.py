@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from shared.api.contracts.ignored_filters import LenientFilters
+from shared.api.contracts.ignored_names import LenientModel
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.shared_fields import (
@@ -41,7 +41,7 @@ class RequestModel(WireModel, NullAsAbsent):
     """Model of a request. Null means absent."""
 
 
-class RetrievalFilters(RequestModel, LenientFilters):
+class RetrievalFilters(RequestModel, LenientModel):
     """A match needs one value of each list. `metadata` is an extension of the contract."""
 
     sources: Values | None = None

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.requests_and_limits import (
@@ -52,7 +52,7 @@ class Response(WireModel):
     rationale: Rationale | None = None
     context: str | None = None
     usage: Usage
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
     request_id: str
 
     @classmethod

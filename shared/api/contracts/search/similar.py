@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search import results
 from shared.api.contracts.search.camel_case import ResponsePart, WireModel
 from shared.api.contracts.search.error_format import request_id
@@ -68,7 +68,7 @@ class Response(WireModel):
 
     matches: list[results.Result]
     usage: Usage
-    ignored_filters: IgnoredFilters
+    ignored_filters: IgnoredNames
     request_id: str
 
     @classmethod

@@ -9,12 +9,13 @@ from mnemosyne.models.base import Model, Pagination
 
 
 class Health(Model):
-    """`status` is healthy, degraded or unhealthy. `orgs` is the number of the caller's orgs; only admins get
-    `details`."""
+    """`status` is healthy, degraded or unhealthy. `problem`: of the database, with the way out. `orgs` is the
+    number of the caller's orgs; only admins get `details`."""
 
     status: str
     version: str
     services: dict[str, str] = Field(default_factory=dict)
+    problem: str | None = None
     timestamp: datetime
     orgs: int | None = None
     details: dict[str, Any] | None = None

@@ -62,6 +62,8 @@ class Source(Model):
     document_id: str
     title: str | None = None
     filename: str | None = None
+    collection_id: str | None = None
+    collection_name: str | None = None
     chunk_index: int | None = None
     score: float
     chunk_id: str | None = None

@@ -1,6 +1,6 @@
-"""Unknown filters, which are ignored and named in the response.
+"""Unknown filters and unknown changes, which are ignored and named in the response.
 
-Otherwise a misspelt filter would widen a search unnoticed.
+Otherwise a misspelt filter would widen a search unnoticed, and a misspelt change seem to be made.
 """
 
 from operator import not_
@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, m
 
 MAX_NAMES, MAX_CHARACTERS = 20, 100
 # A response field, omitted if empty.
-IgnoredFilters = Annotated[list[str], Field(default_factory=list, exclude_if=not_)]
+IgnoredNames = Annotated[list[str], Field(default_factory=list, exclude_if=not_)]
 
 
-class LenientFilters(BaseModel):
-    """Filters that record the names of unknown keys."""
+class LenientModel(BaseModel):
+    """Filters or changes that record the names of unknown keys."""
 
     _ignored: list[str] = PrivateAttr(default_factory=list)
 
@@ -30,5 +30,9 @@ class LenientFilters(BaseModel):
         return filters
 
 
-def ignored_names(filters: LenientFilters | None) -> list[str]:
-    return filters._ignored if filters else []
+def ignored_names(model: LenientModel | None) -> list[str]:
+    """Those in a field that is such a model follow its name, as config.chunk_sise."""
+    if model is None:
+        return []
+    nested = [(name, value) for name, value in model if isinstance(value, LenientModel)]
+    return model._ignored + [f"{name}.{key}" for name, value in nested for key in value._ignored]
