@@ -12,7 +12,7 @@ from lxml import etree
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
-from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
+from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table, with_mark
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
@@ -29,7 +29,7 @@ from shared.ingestion.parsers.symbol_fonts import symbols, unread_symbols
 from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
-FORMULA_CHARACTERS = 100
+FORMULA_CHARACTERS, HEADING_MARK = 100, "## "
 _SHEET_PARTS = ("col", "row", "mergeCell", "drawing", "oleObject", "headerFooter")
 _DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
@@ -52,7 +52,7 @@ class _Sheet:
 
 def xlsx(data: bytes) -> ParsedFile:
     """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged
-    cells repeat their value in each row and column with other cells; titles above a table as text; comments;
+    cells repeat their value in each row and column with other cells; titles above a table; comments;
     charts; text boxes; labels of form controls, check boxes with their state (☒, ☐), those of cells as TRUE
     and FALSE; headers and footers once
 
@@ -364,7 +364,7 @@ def _tables(sheet: _Sheet, grouped: set[int]) -> Iterator[str]:
         if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
             starts.append(index)
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
-        yield _table(sheet, numbers[start:end], grouped)
+        yield _table(sheet, numbers[start:end], grouped, is_last=end == len(numbers))
 
 
 def _begins_table(sheet: _Sheet, numbers: Sequence[int]) -> bool:
@@ -377,13 +377,14 @@ def _begins_table(sheet: _Sheet, numbers: Sequence[int]) -> bool:
     return numbers[0] not in sheet.typed and any(number in sheet.typed for number in follows)
 
 
-def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
+def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int], *, is_last: bool) -> str:
     used = sorted({column for number in numbers for column in sheet.rows[number]})
     if len(numbers) * len(used) > MAX_CELLS:
         raise size_error()
     if len(used) == 1 and len(numbers) < len(sheet.rows):
         # A title above tables, or remarks below them.
-        return "\n".join(one_line(sheet.rows[number][used[0]]) for number in numbers)
+        lines = [one_line(sheet.rows[number][used[0]]) for number in numbers]
+        return "\n".join([lines[0] if is_last else with_mark(lines[0], HEADING_MARK), *lines[1:]])
     rows: list[list[str]] = []
     grouped_here = set[int]()
     for number, previous in zip(numbers, [*numbers[:1], *numbers], strict=False):
@@ -392,4 +393,4 @@ def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
         if number in grouped:
             grouped_here.add(len(rows))
         rows.append([sheet.rows[number].get(column, "") for column in used])
-    return titled_table(rows, grouped_here)
+    return titled_table(rows, grouped_here, HEADING_MARK)

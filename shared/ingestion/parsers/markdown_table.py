@@ -8,6 +8,7 @@ from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
 
 MAX_CELLS, MAX_HEADER_ROWS = 2_000_000, 3
+_HEADING = re.compile(r".{0,100}[^.:;,]")
 _VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
 # A block of code, or a table whose lines do not begin with |.
 _UNFRAMED = re.compile(
@@ -48,13 +49,21 @@ def with_framed_tables(text: str) -> str:
     return _UNFRAMED.sub(framed, text)
 
 
-def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:
+def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "") -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
-    of rows with cells that span some columns, whose names are joined to those of the row below."""
+    of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
+    of a heading, for a title of one cell at the top."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
+    if texts and len({*filter(None, rows[titles[0]])}) == 1:
+        texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
     return "\n\n".join([*texts, *filter(None, [table([*names, *(rows[index] for index in body)])])])
+
+
+def with_mark(title: str, mark: str) -> str:
+    """The title as a heading, if it is short and no sentence."""
+    return f"{mark}{title}" if _HEADING.fullmatch(title) else title
 
 
 def divided(
