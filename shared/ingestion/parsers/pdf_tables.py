@@ -21,8 +21,10 @@ DISTANCE_IN_CELL = 0.85
 RECENT = 50
 # The least number of lines with cells and numbers that are a table.
 UNDIVIDED_ROWS = 3
-# The beginning of a line that is an item of a list.
+# Names of bold fonts.
+BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+# The beginning of a line that is an item of a list.
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
