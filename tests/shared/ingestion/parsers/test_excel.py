@@ -66,6 +66,12 @@ TABLES: list[tuple[list[list[Any]], tuple[str, ...], str]] = [
         (),
         f"All dues are in euros.\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
     ),
+    # No header.
+    (
+        [["D-1", "Seal", 3], ["D-2", "Filter", 18]],
+        (),
+        f"|  |  |  |\n{RULE} --- |\n| D-1 | Seal | 3 |\n| D-2 | Filter | 18 |",
+    ),
     # Merged cells and grouped headers.
     (
         [["Region", "Fee"], ["North", 1], [None, 2]],
