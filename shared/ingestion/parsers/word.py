@@ -36,9 +36,9 @@ from shared.ingestion.parsers.word_elements import (
     cells,
     drawn_elements,
     elements,
+    equation_of_code,
     form_value,
     inlines,
-    is_equation_code,
     joins_next,
     rows,
     symbol_of_code,
@@ -61,7 +61,7 @@ def docx(data: bytes) -> ParsedFile:
     footnotes, endnotes, comments; tracked changes as accepted; text boxes; tables; charts and diagrams;
     equations; inserted Word, HTML and text documents
 
-    Noted: pictures; charts without stored data; equations of the old editor and of fields; embedded files;
+    Noted: pictures; charts without stored data; equations of the old editor, some of fields; embedded files;
     inserted documents of other formats; symbols of special fonts
     Not read: page numbers, deleted and hidden text, logos in headers"""
     with open_archive(data) as archive:
@@ -310,7 +310,9 @@ class _Document:
             elif name == "instrText":
                 # Fields whose result Word does not store.
                 text.add(symbol_of_code(element.text or ""), kind)
-                self._equations += is_equation_code(element.text or "")
+                equation_of_field = equation_of_code(element.text or "")
+                text.add(equation_of_field or "")
+                self._equations += equation_of_field == ""
             elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 
