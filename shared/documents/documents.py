@@ -27,8 +27,8 @@ TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 class NewUpload:
     """The bytes of a file or a text (empty for an object in Storage and an address), and its fields.
 
-    The default title is that in the file, or else the file's name. With an `external_id` the upload replaces
-    the document of that name once the worker has processed it.
+    The default title is that in the file, or else its first heading or the file's name. With an
+    `external_id` the upload replaces the document of that name once the worker has processed it.
     """
 
     data: bytes = field(repr=False)

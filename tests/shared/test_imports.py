@@ -46,7 +46,7 @@ READERS = {
     "shared.ingestion.parsers.html_text", "shared.ingestion.parsers.html_forms",
     "shared.ingestion.parsers.html_formulas", "shared.ingestion.parsers.csv_json",
     "shared.ingestion.parsers.text_encodings", "shared.ingestion.parsers.main_content",
-    "shared.ingestion.parsers.page_faults",
+    "shared.ingestion.parsers.page_faults", "shared.ingestion.parsers.notebook",
 }  # fmt: skip
 
 

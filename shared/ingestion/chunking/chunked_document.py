@@ -1,8 +1,10 @@
 """Chunks of a document, and the embedder's passage for each."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile, zip_longest
 from typing import Any
 
 from shared.errors import UnreadableDocument
@@ -41,6 +43,11 @@ class ChunkingConfig:
 # The characters of a header that a chunk keeps (sql/20_documents/25_chunks.sql); a longer one is not kept.
 MAX_HEADER = 500
 DEFAULT_CHUNKING = ChunkingConfig()
+_CELL_END, _RULE_LINE, _RULE = re.compile(r"(?<!\\)\|"), "|-|", re.compile(r"[-: |]*-[-: |]*")
+_BETWEEN_WORDS = re.compile(r"[_-]+")
+_EXTENSION = re.compile(
+    r"\.(?:pdf|docx|xlsx|pptx|html?|csv|tsv|txt|md|markdown|eml|mbox|epub|json|ipynb|xml)$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +86,38 @@ class ChunkedDocument:
 
 
 def short_title(embedder: Embedder, title: str) -> str:
-    """As much of the title as costs at most 32 tokens."""
+    """As much of the title as costs at most 32 tokens. The words of a file's name are divided by spaces."""
+    if " " not in title:
+        title = _BETWEEN_WORDS.sub(" ", _EXTENSION.sub("", title)).strip() or title
     while (tokens := embedder.count_tokens(title)) > TITLE_TOKENS:
         title = title[: len(title) * TITLE_TOKENS // tokens]
     return title
 
 
 def passage_of(embedder: Embedder, title: str, header: str | None, text: str) -> str:
-    """The passage of a stored chunk, as chunk_document makes it."""
+    """The title, and the chunk: with the names of its columns or with its header, where they fit."""
     label = f"{short_title(embedder, title)}\n"
-    with_header = f"{label}{header}\n{text}"
-    if header and embedder.count_tokens(with_header) <= embedder.window - SPECIAL_TOKENS:
-        return with_header
-    return label + text
+    room = embedder.window - SPECIAL_TOKENS
+    forms = [_with_names(header, text), f"{header}\n{text}" if header else ""]
+    fitting = (form for form in forms if form and embedder.count_tokens(label + form) <= room)
+    return label + next(fitting, text)
+
+
+def _with_names(header: str | None, text: str) -> str:
+    """The rows of a table, below headings, with the name of its column before each value; empty for other
+    text. Embedders were trained on sentences."""
+    lines = [line for line in text.split("\n") if line]
+    headings = [*takewhile(lambda line: line.startswith("#"), lines)]
+    table = [*([header, _RULE_LINE] if header else []), *lines[len(headings) :]]
+    if len(table) < 2 or not all(line.startswith("|") for line in table) or not _RULE.fullmatch(table[1]):
+        return ""
+    names, _, *rows = [_CELL_END.split(line.strip()[1:].removesuffix("|")) for line in table]
+    pairs = (zip_longest(names, row, fillvalue="") for row in rows)
+    named = (
+        ". ".join(f"{name.strip()} {cell.strip()}".strip() for name, cell in row if cell.strip())
+        for row in pairs
+    )
+    return "\n".join([*headings, *named])
 
 
 def chunk_document(
@@ -124,11 +150,7 @@ def chunk_document(
         return embedder.count_tokens(part)
 
     def header(item: Chunk) -> str:
-        return f"{text[slice(*item.header)]}\n" if item.header else ""
-
-    def passage(item: Chunk) -> str:
-        fits = cost_of_header(header(item)) + item.tokens <= room
-        return f"{label}\n{header(item) if fits else ''}{item.text}"
+        return text[slice(*item.header)] if item.header else ""
 
     chunks = pack(text, split_text, sizes.size, sizes.overlap, count)
     if plan.document_type == "table":
@@ -144,4 +166,5 @@ def chunk_document(
         )
     outline = Outline(text, pages, split_text.headings)
     entities = extract_rows(title, [item.text for item in chunks], check) if config.is_graph_enabled else None
-    return ChunkedDocument(chunks, [*map(passage, chunks)], sizes, outline, entities)
+    passages = [passage_of(embedder, title, header(item), item.text) for item in chunks]
+    return ChunkedDocument(chunks, passages, sizes, outline, entities)

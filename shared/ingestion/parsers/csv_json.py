@@ -13,14 +13,14 @@ from statistics import median_high
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.markdown_table import table
+from shared.ingestion.parsers.markdown_table import SAMPLE_ROWS, has_header, table
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, ParsedFile, decode_text, size_error
 from shared.ingestion.parsers.text_encodings import text_and_notes
 from shared.text.normalize import one_line
 
 MAX_DEPTH = 32
 # The beginning of a file, by which the separator and the header are detected.
-SAMPLE_CHARACTERS, SAMPLE_ROWS = 65_536, 200
+SAMPLE_CHARACTERS = 65_536
 SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
 # A separator within text has a space behind it. A divided cell begins or ends with a quotation mark.
@@ -28,7 +28,6 @@ _WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
 _WRITTEN_NUMBER = re.compile(r'"\ue000(-?\d[\d.eE+-]*)"')
-_DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
 
 
@@ -58,8 +57,8 @@ def csv(data: bytes) -> ParsedFile:
     for block in _blocks(rows):
         start = _header_row(block[:SAMPLE_ROWS]) if _width(block) > 1 or not parts else len(block)
         titles = [one_line(between.join(filter(None, row))) for row in block[:start]]
-        has_header = _has_header(block[start : start + SAMPLE_ROWS])
-        parts += ["\n".join(filter(None, titles)), table(block[start:], has_header=has_header)]
+        is_named = has_header(block[start : start + SAMPLE_ROWS])
+        parts += ["\n".join(filter(None, titles)), table(block[start:], has_header=is_named)]
     return ParsedFile([(None, "\n\n".join(filter(None, parts)))], notes=notes)
 
 
@@ -86,22 +85,6 @@ def _begins_table(block: list[list[str]], before: list[list[str]]) -> bool:
 
 def _width(rows: Iterable[list[str]]) -> int:
     return max((sum(1 for cell in row if cell.strip()) for row in rows), default=0)
-
-
-def _has_header(rows: list[list[str]]) -> bool:
-    """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
-    than a year, and unless the numbers are a count."""
-    if len(rows) < 2:
-        return True
-    first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
-    numbers = [int(cell) for cell in rows[0] if cell.strip().isdecimal()]
-    is_count = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]
-    return is_count or not any(
-        "0" in form
-        and not _YEAR.fullmatch(rows[0][at].strip())
-        and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
-        for at, form in enumerate(first)
-    )
 
 
 def _dialects(separators: str) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,8 @@
 """Parser of Excel files: cells as Excel shows them."""
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +10,8 @@ from lxml import etree
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
-from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
+from shared.ingestion.parsers.excel_tables import Row, Sheet, repeat_merged, tables
+from shared.ingestion.parsers.markdown_table import MAX_CELLS
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
@@ -35,24 +34,10 @@ _DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _THREAD = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
-_Row = dict[int, str]
-
-
-@dataclass(slots=True)
-class _Sheet:
-    """The filled cells by row and column, from 1; typed: the rows with a number or date; merges: (first row,
-    first column, last row, last column)."""
-
-    rows: dict[int, _Row] = field(default_factory=dict)
-    typed: set[int] = field(default_factory=set)
-    merges: list[tuple[int, int, int, int]] = field(default_factory=list)
-    drawings: list[str] = field(default_factory=list)
-    has_hidden: bool = False
-
 
 def xlsx(data: bytes) -> ParsedFile:
     """Excel: all sheets, rows and columns, also hidden ones; cells as Excel shows them, dates as ISO; merged
-    cells repeat their value in each row and column with other cells; titles above a table as text; comments;
+    cells repeat their value in each row and column with other cells; titles above a table; comments;
     charts; text boxes; labels of form controls, check boxes with their state (☒, ☐), those of cells as TRUE
     and FALSE; headers and footers once
 
@@ -161,7 +146,7 @@ class _Book:
     # -- a sheet -----------------------------------------------------------------------------------------
 
     def _sheet(self, part: str) -> list[str]:
-        sheet = _Sheet()
+        sheet = Sheet()
         row_number, margins = 0, list[str]()
         for element in self._stream(part, *_SHEET_PARTS):
             name = local(element)
@@ -182,8 +167,8 @@ class _Book:
         self._margins |= set(margins)
         self._hidden += sheet.has_hidden and bool(sheet.rows)
         targets = self._package.targets(part)
-        grouped = _repeat_merged(sheet)
-        texts = list(_tables(sheet, grouped))
+        grouped = repeat_merged(sheet)
+        texts = list(tables(sheet, grouped))
         texts += self._comments(targets, sheet)
         controls = [
             text
@@ -197,8 +182,8 @@ class _Book:
             texts += [text for text in drawn if text not in labels]
         return list(filter(None, [*texts, "\n".join(controls), *margins]))
 
-    def _read_row(self, element: Any, number: int, sheet: _Sheet) -> None:
-        row: _Row = {}
+    def _read_row(self, element: Any, number: int, sheet: Sheet) -> None:
+        row: Row = {}
         column = 0
         self._cells += 1
         for cell in element.iterchildren("{*}c"):
@@ -262,7 +247,7 @@ class _Book:
             return f"Picture: {fields['Text']}" if fields.get("Text") else ""
         return fields.get("_DisplayString") or text
 
-    def _comments(self, targets: Mapping[str, tuple[str, str]], sheet: _Sheet) -> Iterator[str]:
+    def _comments(self, targets: Mapping[str, tuple[str, str]], sheet: Sheet) -> Iterator[str]:
         """Comments and notes with the cells that they belong to."""
         threads: list[tuple[str, str]] = []
         legacy: list[tuple[str, str]] = []
@@ -330,66 +315,3 @@ def _area(reference: str) -> tuple[int, int, int, int] | None:
         return None
     (first, top), (last, bottom) = (place.groups() for place in places if place)
     return int(top), _column(first), int(bottom), _column(last)
-
-
-def _repeat_merged(sheet: _Sheet) -> set[int]:
-    """Repeat the value of merged cells. Return the rows with cells that span some columns."""
-    grouped = set()
-    widths = [max(row) for row in sheet.rows.values()]
-    numbers, last_column = sorted(sheet.rows), max(widths, default=0)
-    copies = 0
-    for top, left, bottom, right in sheet.merges:
-        text = sheet.rows.get(top, {}).get(left)
-        if not text:
-            continue
-        if right > left:
-            grouped.add(top)
-        # The rows within that have other cells.
-        for row in numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)]:
-            for column in range(left, min(right, last_column) + 1):
-                copies += 1
-                if copies > MAX_CELLS:
-                    raise size_error()
-                sheet.rows[row].setdefault(column, text)
-    return grouped
-
-
-def _tables(sheet: _Sheet, grouped: set[int]) -> Iterator[str]:
-    """The tables of a sheet. After an empty row, a row of texts above one with numbers is another header."""
-    numbers = sorted(sheet.rows)
-    bottoms = {top: bottom for top, _, bottom, _ in sheet.merges}
-    starts, last = [0], 0
-    for index, number in enumerate(numbers[1:], 1):
-        last = max(last, numbers[index - 1], bottoms.get(numbers[index - 1], 0))
-        if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
-            starts.append(index)
-    for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
-        yield _table(sheet, numbers[start:end], grouped)
-
-
-def _begins_table(sheet: _Sheet, numbers: Sequence[int]) -> bool:
-    """Whether the rows begin with a header or a title."""
-    first = sheet.rows[numbers[0]]
-    follows = [number for number in numbers[1:2] if number == numbers[0] + 1]
-    if len(set(first.values())) == 1:
-        # A title, or a remark at the end.
-        return numbers[0] not in sheet.typed
-    return numbers[0] not in sheet.typed and any(number in sheet.typed for number in follows)
-
-
-def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
-    used = sorted({column for number in numbers for column in sheet.rows[number]})
-    if len(numbers) * len(used) > MAX_CELLS:
-        raise size_error()
-    if len(used) == 1 and len(numbers) < len(sheet.rows):
-        # A title above tables, or remarks below them.
-        return "\n".join(one_line(sheet.rows[number][used[0]]) for number in numbers)
-    rows: list[list[str]] = []
-    grouped_here = set[int]()
-    for number, previous in zip(numbers, [*numbers[:1], *numbers], strict=False):
-        # One empty row in place of several.
-        rows += [[]] if number > previous + 1 else []
-        if number in grouped:
-            grouped_here.add(len(rows))
-        rows.append([sheet.rows[number].get(column, "") for column in used])
-    return titled_table(rows, grouped_here)

@@ -3,12 +3,12 @@
 trafilatura tells which texts are content. The elements of these texts are kept as they are, because it writes
 neither lists in cells nor all articles of a page."""
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 from lxml import etree
+
+from shared.ingestion.parsers.html_blocks import HEADINGS, common, drop, leaves, length_of, letters_of, prose
 
 # A text of trafilatura that is shorter is no evidence, and a longer one takes too much memory.
 MIN_CHARACTERS, MAX_CHARACTERS = 100, 2_000_000
@@ -21,15 +21,9 @@ COVERED, SHARE = 0.9, 0.6
 SHORT, LONG = 100, 1000
 # Shorter texts do not tell where the content is.
 SENTENCE = 40
-_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-_BLOCKS = {
-    "address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption",
-    "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary", "table",
-    "ul", *_HEADINGS,
-}  # fmt: skip
 # Their short texts are content.
-_KEPT = {"table", "dl", "pre", "code", "details", "math", "li"} | _HEADINGS
-_TITLES = {"summary", "dt", *_HEADINGS}
+_KEPT = {"table", "dl", "pre", "code", "details", "math", "li"} | HEADINGS
+_TITLES = {"summary", "dt", *HEADINGS}
 _ROLES = ("navigation", "search", "dialog", "alertdialog", "menu", "menubar", "tooltip")
 _OMITTED = etree.XPath(
     ".//*[self::script or self::style or self::noscript or self::iframe or self::object or self::embed"
@@ -61,15 +55,15 @@ def main_content(root: Any) -> Any:
     for element in list(body.iter()):
         if _is_hidden(element) and any(
             len(own) >= SHORT and own in text
-            for own in ("".join(leaf.itertext()) for leaf in _leaves(element))
+            for own in ("".join(leaf.itertext()) for leaf in leaves(element))
         ):
             # Also content that scripts show: trafilatura takes it as such.
             _unhide(element)
-    length = _length(body)
+    length = length_of(body)
     for element in _OMITTED(body):
         # A page may be in an element whose name or role is that of a banner.
-        if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < length:
-            _drop(element)
+        if next(element.iter("h1", "main", "article"), None) is None or 2 * length_of(element) < length:
+            drop(element)
     cards = _parts_of_cards(body)
     inner = _with_text(body, text, COVERED)
     content = _with_text(body, text, 1)
@@ -80,13 +74,13 @@ def main_content(root: Any) -> Any:
     articles = [each for each in articles if prose(each) >= SHORT]
     mains = [each for each in content.iterancestors() if each.tag == "main" or each.get("role") == "main"]
     if len(articles) > 1 and prose(inner) < SHARE * sum(map(prose, articles)):
-        content = _common([content, *articles])
+        content = common([content, *articles])
     elif mains and prose(content) < SHARE * prose(mains[0]):
         content = mains[0]
     elif text:
         _drop_others(content, inner, text, cards)
     for element in _CONTROLS(content):
-        _drop(element)
+        drop(element)
     return content
 
 
@@ -97,14 +91,14 @@ def _show(body: Any) -> None:
             element.tag = "div"
     for element in list(body.iter("a")):
         # Links of headings to themselves.
-        if (element.get("href") or "").startswith("#") and not _packed("".join(element.itertext())):
-            _drop(element)
+        if (element.get("href") or "").startswith("#") and not letters_of("".join(element.itertext())):
+            drop(element)
     controls = {
         control.get("aria-controls"): control for control in body.iter() if control.get("aria-controls")
     }
     for element in list(body.iter("div", "section", "dd", "p", "ul")):
         control, before = controls.get(element.get("id")), element.getprevious()
-        is_answer = before is not None and before.tag in _HEADINGS | {"dt", "button"}
+        is_answer = before is not None and before.tag in HEADINGS | {"dt", "button"}
         if (
             control is not None
             or is_answer
@@ -151,17 +145,17 @@ def _parts_of_cards(body: Any) -> set[Any]:
 
 def _without_frame(body: Any, cards: set[Any]) -> Any:
     """The body's `main`, or the body without its header and footer."""
-    mains = [each for each in body.iter("main") if 10 * _length(each) > _length(body)]
+    mains = [each for each in body.iter("main") if 10 * length_of(each) > length_of(body)]
     if len(mains) == 1:
         return mains[0]
-    length = _length(body)
+    length = length_of(body)
     for element in list(body.iter("header", "footer", "aside")):
         inside = element in cards or any(
             each.tag in ("article", "main", "section", "blockquote") for each in element.iterancestors()
         )
-        if not inside and 2 * (own := _length(element)) < length:
+        if not inside and 2 * (own := length_of(element)) < length:
             length -= own
-            _drop(element)
+            drop(element)
     return body
 
 
@@ -172,9 +166,9 @@ class _Text:
         from trafilatura import extract
 
         main = extract(page, include_comments=False, include_formatting=False) or ""
-        packed = _packed(main)
+        packed = letters_of(main)
         self._is_known = MIN_CHARACTERS <= len(packed) <= MAX_CHARACTERS
-        self._lines = {_packed(line) for line in main.splitlines()}
+        self._lines = {letters_of(line) for line in main.splitlines()}
         self._samples = {packed[at : at + SAMPLE] for at in range(len(packed))} if self._is_known else set()
 
     def __bool__(self) -> bool:
@@ -182,7 +176,7 @@ class _Text:
 
     def __contains__(self, text: str) -> bool:
         """Whether most samples of the text are in it."""
-        packed = _packed(text)
+        packed = letters_of(text)
         if len(packed) < SAMPLE:
             return packed in self._lines
         starts = range(0, len(packed) - SAMPLE + 1, SAMPLE)
@@ -192,7 +186,7 @@ class _Text:
 def _with_text(body: Any, text: _Text, share: float) -> Any:
     """The innermost element with that share of the text, or more."""
     weights: dict[Any, int] = {}
-    for leaf in _leaves(body):
+    for leaf in leaves(body):
         own = "".join(leaf.itertext())
         if len(own) >= SENTENCE and own in text:
             for element in (leaf, *leaf.iterancestors()):
@@ -223,15 +217,15 @@ def _drop_named(body: Any, content: Any, text: _Text) -> None:
             if (
                 prose(element) < limit
                 and not (limit == LONG and _is_section(element))
-                and not any("".join(leaf.itertext()) in text for leaf in _leaves(element))
+                and not any("".join(leaf.itertext()) in text for leaf in leaves(element))
             ):
-                _drop(element)
+                drop(element)
 
 
 def _is_section(element: Any) -> bool:
     """Whether the element is a heading and more text than links: `social-work` is no list of social media."""
-    headings = list(element.iter(*_HEADINGS))
-    below = _length(element) - sum(map(_length, headings))
+    headings = list(element.iter(*HEADINGS))
+    below = length_of(element) - sum(map(length_of, headings))
     return (
         bool(headings) and 2 * (prose(element) - sum(map(prose, headings))) > below and not _FIELDS(element)
     )
@@ -241,64 +235,21 @@ def _drop_others(content: Any, inner: Any, text: _Text, cards: set[Any]) -> None
     """Drop blocks that trafilatura omits: all outside of `inner`, and in it the short ones and titles of what
     was dropped."""
     following = ""
-    for leaf in list(_leaves(content)):
+    for leaf in list(leaves(content)):
         own, around = "".join(leaf.itertext()), set(leaf.iterancestors())
         if leaf is content or leaf is inner or not own.strip():
             continue
         if own not in text:
             is_in_kept = any(each.tag in _KEPT - {"li"} for each in around)
-            if leaf.tag in _HEADINGS:
-                is_kept = bool(following) and not (following in _HEADINGS and following <= leaf.tag)
+            if leaf.tag in HEADINGS:
+                is_kept = bool(following) and not (following in HEADINGS and following <= leaf.tag)
             else:
                 is_kept = (
                     is_in_kept
                     or bool(around & cards or leaf in cards)
-                    or (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
+                    or (leaf.tag in _KEPT and prose(leaf) == length_of(leaf))
                 )
             if inner not in around or (prose(leaf) < SHORT and not is_kept):
-                _drop(leaf)
+                drop(leaf)
                 continue
         following = leaf.tag
-
-
-def _leaves(element: Any) -> Iterator[Any]:
-    """The innermost blocks, the last one first."""
-    outer: set[Any] = set()
-    for block in reversed([each for each in element.iter() if each.tag in _BLOCKS]):
-        if block not in outer:
-            yield block
-        outer.update(each for each in block.iterancestors())
-
-
-def _common(elements: list[Any]) -> Any:
-    """The innermost element that has them all."""
-    first, *others = elements
-    return next(
-        each for each in (first, *first.iterancestors())
-        if all(each is other or each in other.iterancestors() for other in others)
-    )  # fmt: skip
-
-
-def _packed(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text)
-
-
-def _length(element: Any) -> int:
-    return sum(len(text.strip()) for text in element.itertext())
-
-
-def prose(element: Any) -> int:
-    """Characters outside of links."""
-    return sum(len(text.strip()) for text in element.xpath(".//text()[not(ancestor::a)]"))
-
-
-def _drop(element: Any) -> None:
-    """Remove the element, not the text behind it."""
-    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
-    if parent is None:
-        return
-    if before is None:
-        parent.text = (parent.text or "") + tail
-    else:
-        before.tail = (before.tail or "") + tail
-    parent.remove(element)

@@ -7,7 +7,8 @@ from itertools import pairwise, zip_longest
 from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
 
-MAX_CELLS, MAX_HEADER_ROWS = 2_000_000, 3
+MAX_CELLS, MAX_HEADER_ROWS, SAMPLE_ROWS = 2_000_000, 3, 200
+_HEADING = re.compile(r".{0,100}[^.:;,]")
 _VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
 # A block of code, or a table whose lines do not begin with |.
 _UNFRAMED = re.compile(
@@ -17,7 +18,7 @@ _UNFRAMED = re.compile(
     re.MULTILINE,
 )
 _CELL_END = re.compile(r"(?<!\\)\|")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 
 
 def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
@@ -48,13 +49,23 @@ def with_framed_tables(text: str) -> str:
     return _UNFRAMED.sub(framed, text)
 
 
-def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:
+def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "") -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
-    of rows with cells that span some columns, whose names are joined to those of the row below."""
+    of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
+    of a heading, for a title of one cell at the top."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
+    if texts and len({*filter(None, rows[titles[0]])}) == 1:
+        texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
-    return "\n\n".join([*texts, *filter(None, [table([*names, *(rows[index] for index in body)])])])
+    rows_of_table = [*names, *(rows[index] for index in body)]
+    is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
+    return "\n\n".join([*texts, *filter(None, [table(rows_of_table, has_header=is_named)])])
+
+
+def with_mark(title: str, mark: str) -> str:
+    """The title as a heading, if it is short and no sentence."""
+    return f"{mark}{title}" if _HEADING.fullmatch(title) else title
 
 
 def divided(
@@ -105,6 +116,22 @@ def _is_field_above(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> bo
     end = next((at for at, (one, other) in enumerate(pairwise(numbers), 1) if other > one + 1), len(numbers))
     widths = [sum(1 for cell in rows[number] if cell.strip()) for number in numbers]
     return end + 1 < len(numbers) and max(widths[:end]) == widths[0] == 2 < widths[end]
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
+    than a year, and unless the numbers are a count."""
+    if len(rows) < 2:
+        return True
+    first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
+    numbers = [int(cell) for cell in rows[0] if cell.strip().isdecimal()]
+    is_count = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    return is_count or not any(
+        "0" in form
+        and not _YEAR.fullmatch(rows[0][at].strip())
+        and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
+        for at, form in enumerate(first)
+    )
 
 
 def names_of_columns(header: Iterable[Sequence[str]]) -> list[str]:

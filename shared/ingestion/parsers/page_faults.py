@@ -6,7 +6,7 @@ from typing import Any
 
 from lxml import etree
 
-from shared.ingestion.parsers.main_content import prose
+from shared.ingestion.parsers.html_blocks import prose
 from shared.text.normalize import one_line
 
 # Characters outside of links: of a page with hardly any text, of one that scripts fill, of a question for

@@ -12,7 +12,7 @@ from pypdfium2 import raw
 
 from shared.ingestion.parsers.parsed_file import CLAUSE
 from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
-from shared.ingestion.parsers.pdf_tables import ITEM, Cell, Line
+from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Cell, Line
 from shared.text.superscripts import script
 
 # The least gap of two cells, relative to the line's height.
@@ -22,8 +22,6 @@ CELL_GAP = 1.0
 SCRIPT_SIZES, RAISED, LOWERED, SCRIPT_GAP = (0.4, 0.85), (0.15, 0.65), (-0.5, -0.06), 0.25
 # The least width of a space.
 SPACE = 0.15
-# Names of bold fonts.
-BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
 _WORD = re.compile(r"\S+")
 # Digits that may be an exponent or index: their size decides.
 _FUSED = re.compile(r"[^\W_]\d|[)\]]\d")

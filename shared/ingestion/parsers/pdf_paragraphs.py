@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import quantiles
 
-from shared.ingestion.parsers.pdf_lines import BOLD
-from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
+from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Line, has_undivided_table, tables_in
 from shared.text.line_breaks import LABEL
 
 # The least size of a heading relative to the text, and its greatest length.

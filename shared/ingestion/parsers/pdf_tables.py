@@ -21,8 +21,10 @@ DISTANCE_IN_CELL = 0.85
 RECENT = 50
 # The least number of lines with cells and numbers that are a table.
 UNDIVIDED_ROWS = 3
-# The beginning of a line that is an item of a list.
+# Names of bold fonts.
+BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+# The beginning of a line that is an item of a list.
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
@@ -134,18 +136,32 @@ def _distance(one: Line, other: Line) -> float:
 
 
 def _markdown(lines: Sequence[Line]) -> str:
-    """The lines as a table; empty for other lines in columns, such as prose."""
+    """The lines as a table or list; empty for other lines in columns, such as prose."""
     rows = _rows(lines)
     columns = _columns(lines, rows)
     texts = [_texts(row, columns) for row in rows]
     filled = [text for row in texts for text in row if text]
     is_prose = sum(len(text) > CELL_LENGTH for text in filled) * 2 > len(filled)
     several = sum(sum(map(bool, row)) > 1 for row in texts)
+    # The bullets of a list, of any font.
+    marks = {row[0] for row in texts if row[0]} if len(columns) == 2 else set()
+    if len(marks) == 1 and len(next(iter(marks))) == 1:
+        return _list(texts)
     if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
         return ""
     header = _header_rows(texts) if _has_header(rows, texts) else 0
     names = [names_of_columns(texts[:header])] if header else []
     return table([*names, *texts[header:]], has_header=bool(header))
+
+
+def _list(texts: Sequence[Sequence[str]]) -> str:
+    items: list[str] = []
+    for mark, text in texts:
+        if mark or not items:
+            items.append(f"- {text}")
+        else:
+            items[-1] += f" {text}"
+    return "\n".join(items)
 
 
 def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:

@@ -1,9 +1,7 @@
 """Parser of Word files."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 from shared.errors import UnreadableDocument
@@ -33,13 +31,14 @@ from shared.ingestion.parsers.parsed_file import (
     read_member,
 )
 from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
+from shared.ingestion.parsers.word_blocks import Block, cell_text, joined
 from shared.ingestion.parsers.word_elements import (
     cells,
     drawn_elements,
     elements,
+    equation_of_code,
     form_value,
     inlines,
-    is_equation_code,
     joins_next,
     rows,
     symbol_of_code,
@@ -57,23 +56,12 @@ _IMPORTED = {"htm": "html", "html": "html", "xhtml": "html", "txt": "text", "doc
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """mark: what Markdown has before the text of a heading or of a list item without a number. clause: the
-    level of a bold line with a number, which is a heading if text or a deeper one follows."""
-
-    text: str
-    mark: str = ""
-    is_item: bool = False
-    clause: int = 0
-
-
 def docx(data: bytes) -> ParsedFile:
     """Word: text with the automatic numbers of headings and clauses; headers, footers and watermarks once;
     footnotes, endnotes, comments; tracked changes as accepted; text boxes; tables; charts and diagrams;
     equations; inserted Word, HTML and text documents
 
-    Noted: pictures; charts without stored data; equations of the old editor and of fields; embedded files;
+    Noted: pictures; charts without stored data; equations of the old editor, some of fields; embedded files;
     inserted documents of other formats; symbols of special fonts
     Not read: page numbers, deleted and hidden text, logos in headers"""
     with open_archive(data) as archive:
@@ -94,7 +82,7 @@ class _Document:
         self._pending: list[str] = []
         self._marks: dict[str, dict[str, str]] = {"footnote": {}, "endnote": {}}
         # Drawn text, charts and diagrams, which follow their paragraph.
-        self._drawn: list[_Block] = []
+        self._drawn: list[Block] = []
         self._pictures = self._objects = self._documents = self._equations = 0
         self._notes_of_imported: list[str] = []
 
@@ -103,7 +91,7 @@ class _Document:
         if body is None:
             raise UnreadableDocument
         headers, footers = self._headers_and_footers(body)
-        text = _joined([*headers, *self._blocks(body), *footers])
+        text = joined([*headers, *self._blocks(body), *footers])
         notes = [
             *counted(
                 self._pictures,
@@ -139,11 +127,11 @@ class _Document:
             {} if root is None else {attribute(note, "id") or "": note for note in root.iter(f"{{*}}{name}")}
         )
 
-    def _headers_and_footers(self, body: Any) -> tuple[list[_Block], list[_Block]]:
+    def _headers_and_footers(self, body: Any) -> tuple[list[Block], list[Block]]:
         """The text of each header and footer that Word shows, once."""
         settings = self._related("settings")
         has_even = settings is not None and is_on(settings, "evenAndOddHeaders")
-        blocks: dict[str, list[_Block]] = {"header": [], "footer": []}
+        blocks: dict[str, list[Block]] = {"header": [], "footer": []}
         # Of each kind and type; a section without one has that of the section before.
         parts: dict[tuple[str, str], str] = {}
         seen = set()
@@ -159,17 +147,17 @@ class _Document:
                     continue
                 pictures = self._pictures
                 self._targets = self._package.targets(part)
-                text = _joined(self._blocks(self._package.tree(part)))
+                text = joined(self._blocks(self._package.tree(part)))
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
                 if text not in seen and not is_page_number(text):
-                    blocks[kind].append(_Block(text))
+                    blocks[kind].append(Block(text))
                 seen |= {part, text}
         return blocks["header"], blocks["footer"]
 
     # -- blocks ------------------------------------------------------------------------------------------
 
-    def _blocks(self, parent: Any) -> Iterator[_Block]:
+    def _blocks(self, parent: Any) -> Iterator[Block]:
         carried = ""
         for element in elements(parent):
             name = local(element)
@@ -191,16 +179,16 @@ class _Document:
             if not carried:
                 yield from self._after()
         if carried.strip():
-            yield _Block(one_line(carried))
+            yield Block(one_line(carried))
         yield from self._after()
 
-    def _after(self) -> Iterator[_Block]:
+    def _after(self) -> Iterator[Block]:
         drawn, notes = self._drawn, self._pending
         self._drawn, self._pending = [], []
         yield from drawn
-        yield from map(_Block, notes)
+        yield from map(Block, notes)
 
-    def _paragraph(self, element: Any, content: str) -> Iterator[_Block]:
+    def _paragraph(self, element: Any, content: str) -> Iterator[Block]:
         properties = child(element, "pPr")
         style_id = value(properties, "pStyle") or ""
         style = self._styles.get(style_id, Style())
@@ -213,7 +201,7 @@ class _Document:
         if own_outline and own_outline.isdecimal():
             heading = int(own_outline) + 1 if int(own_outline) < 9 else None
         if heading:
-            yield _Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
+            yield Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
             return
         level = self._level(properties, style_id, style) if number is not None else 0
         indent = "" if number else "  " * level
@@ -221,7 +209,7 @@ class _Document:
         text = f"{number} {text}" if number else text
         clause = CLAUSE.fullmatch(text)
         is_clause = clause is not None and number != "" and self._is_bold(element, style)
-        yield _Block(
+        yield Block(
             text,
             f"{indent}- " if number == "" else "",
             is_item=number is not None,
@@ -247,7 +235,7 @@ class _Document:
             return style.level or 0 if of_style is None else of_style
         return 0
 
-    def _table(self, element: Any) -> Iterator[_Block]:
+    def _table(self, element: Any) -> Iterator[Block]:
         lines: list[list[str]] = []
         grouped = set()
         cells_of_rows = [(row, list(cells(row))) for row in rows(element)]
@@ -261,7 +249,7 @@ class _Document:
             for cell in of_row:
                 properties = child(cell, "tcPr")
                 merged = child(properties, "vMerge")
-                text = _cell_text(self._blocks(cell))
+                text = cell_text(self._blocks(cell))
                 if merged is not None and attribute(merged, "val") != "restart" and lines:
                     text = text or (lines[-1][len(texts)] if len(texts) < len(lines[-1]) else "")
                 span = value(properties, "gridSpan") or ""
@@ -270,9 +258,9 @@ class _Document:
                     grouped.add(len(lines))
                 texts += [text] * width
             lines.append(texts)
-        yield _Block(titled_table(lines, grouped))
+        yield Block(titled_table(lines, grouped))
 
-    def _imported(self, element: Any) -> Iterator[_Block]:
+    def _imported(self, element: Any) -> Iterator[Block]:
         """A part in another format, which Word shows as part of the document."""
         _, part = self._targets.get(attribute(element, "id") or "", ("", ""))
         kind = _IMPORTED.get(part.lower().rpartition(".")[2])
@@ -281,7 +269,7 @@ class _Document:
             return
         imported = parser_of(kind)(read_member(self._package.archive, self._package.name(part)))
         self._notes_of_imported += imported.notes
-        yield from (_Block(text) for _, text in imported.parts)
+        yield from (Block(text) for _, text in imported.parts)
 
     # -- text of a paragraph -----------------------------------------------------------------------------
 
@@ -322,7 +310,9 @@ class _Document:
             elif name == "instrText":
                 # Fields whose result Word does not store.
                 text.add(symbol_of_code(element.text or ""), kind)
-                self._equations += is_equation_code(element.text or "")
+                equation_of_field = equation_of_code(element.text or "")
+                text.add(equation_of_field or "")
+                self._equations += equation_of_field == ""
             elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 
@@ -364,7 +354,7 @@ class _Document:
         """The text of a note on one line, whose own notes and drawings are not those of the paragraph."""
         pending, drawn = self._pending, self._drawn
         self._pending, self._drawn = [], []
-        content = _cell_text(self._blocks(element))
+        content = cell_text(self._blocks(element))
         self._pending, self._drawn = pending, drawn
         return content
 
@@ -384,43 +374,13 @@ class _Document:
                 blocks = list(self._blocks(inner))
                 self._pending, self._drawn = pending, [*drawn, *blocks]
             elif name == "txBody":
-                self._drawn += map(_Block, drawn_paragraphs(inner))
+                self._drawn += map(Block, drawn_paragraphs(inner))
             elif name in ("chart", "relIds"):
                 text = graphic(self._package, self._targets, inner)
                 self._pictures += name == "chart" and not text
-                self._drawn.append(_Block(text))
+                self._drawn.append(Block(text))
             elif name == "textpath":
-                self._drawn.append(_Block(one_line(attribute(inner, "string") or "")))
+                self._drawn.append(Block(one_line(attribute(inner, "string") or "")))
             elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
                 self._pictures += 1
-                self._drawn.append(_Block(alternative_text(element)))
-
-
-def _joined(blocks: Iterable[_Block]) -> str:
-    """The blocks with empty lines between them, except between the items of a list."""
-    made: list[str] = []
-    was_item = False
-    filled = [block for block in blocks if block.text.strip()]
-    for block, following in zip_longest(filled, filled[1:]):
-        is_heading = block.clause and following and (following.clause or 9) > block.clause
-        is_item = block.is_item and not is_heading
-        made += ["\n" if was_item and is_item else "\n\n"] if made else []
-        made += ["#" * min(block.clause, 6) + " " if is_heading else block.mark, block.text]
-        was_item = is_item
-    return "".join(made)
-
-
-def _cell_text(blocks: Iterable[_Block]) -> str:
-    """The blocks on one line. A table in a cell is written as its rows."""
-    texts = []
-    for block in blocks:
-        rows = block.text.split("\n") if block.text.startswith("| ") else []
-        cells = [
-            row[2:-2].replace("\\|", "|").replace(" | ", ", ") for row in rows if not row.startswith("| ---")
-        ]
-        texts.append("; ".join(cells) if rows else one_line(block.text))
-    return (
-        "; ".join(filter(None, texts))
-        if any("|" in text for text in texts)
-        else " ".join(filter(None, texts))
-    )
+                self._drawn.append(Block(alternative_text(element)))

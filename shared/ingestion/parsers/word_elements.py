@@ -15,6 +15,16 @@ _SYMBOL_CODE = re.compile(
     r'\s*SYMBOL\s+(?P<number>0x[0-9a-f]{1,4}|[1-9]\d{1,4})(?!\d)(?:.*?\\f\s+"?(?P<font>[^"\\]*[^"\\\s]))?',
     re.IGNORECASE,
 )
+EQUATION_CHARACTERS = 1000
+# Innermost parts of a field EQ, in LaTeX. The separator is ; where the comma is a decimal mark.
+_EQUATION_PARTS = {
+    r"\\f ?\(([^();]*);([^();]*)\)": r"\\frac{\1}{\2}",
+    r"\\f ?\(([^(),;]*),([^(),;]*)\)": r"\\frac{\1}{\2}",
+    r"\\r ?\([,;]?([^(),;]*)\)": r"\\sqrt{\1}",
+    r"\\r ?\(([^(),;]+)[,;]([^(),;]*)\)": r"\\sqrt[\1]{\2}",
+    r"\\s ?\\up ?\d*\(([^()]*)\)": r"^{\1}",
+    r"\\s ?\\do ?\d*\(([^()]*)\)": r"_{\1}",
+}
 _CONTENT = {"txbxContent", "txBody", "relIds", "blip", "imagedata", "textpath", "contentPart"}
 
 
@@ -112,5 +122,16 @@ def symbol_of_code(code: str) -> str:
     return symbols(chr(int(match["number"], 0)), match["font"])
 
 
-def is_equation_code(code: str) -> bool:
-    return bool(re.match(r"\s*EQ\s", code, re.IGNORECASE))
+def equation_of_code(code: str) -> str | None:
+    """The LaTeX of a field EQ of fractions, roots, raised and lowered text; "" for one with other parts, None
+    for another field."""
+    field = re.fullmatch(r"\s*EQ\s+(.*?)\s*", code, re.IGNORECASE | re.DOTALL)
+    if field is None:
+        return None
+    # The time grows with the square of the length.
+    text, before = field[1] if len(code) <= EQUATION_CHARACTERS else "(", ""
+    while text != before:
+        before = text
+        for part, latex in _EQUATION_PARTS.items():
+            text = re.sub(part, latex, text)
+    return "" if re.search(r"\\(?!frac|sqrt)|[()]", text) else f"${text}$"

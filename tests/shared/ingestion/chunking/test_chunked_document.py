@@ -3,7 +3,8 @@
 import pytest
 
 from shared.errors import ClientLeft
-from shared.ingestion.chunking.chunked_document import chunk_document
+from shared.ingestion.chunking.chunked_document import chunk_document, passage_of
+from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.models.embeddings import Embedder
 
 LINES = "\n".join(f"Line {number}." for number in range(2000))
@@ -36,3 +37,27 @@ def test_a_chunk_within_a_table_has_the_span_of_the_table_s_header(embedder: Emb
     assert others
     headers = {text[item["header_start"] : item["header_end"]] for item in others}
     assert headers == {"| Depot | Weekdays | Sunday |"}
+
+
+def test_a_row_is_embedded_with_the_names_of_its_columns(embedder: Embedder):
+    rows = "\n".join(f"| Depot {number} | {number % 12}:00 |  |" for number in range(60))
+    text = f"# Hours\n\n| Depot | Opens | Note |\n| --- | --- | --- |\n{rows}"
+    plan = ChunkingPlan(document_type="table")
+    first, *_, last = chunk_document(embedder, "opening_hours-2027.xlsx", text, "en", plan=plan).passages
+    assert first.startswith(
+        "opening hours 2027\n# Hours\nDepot Depot 0. Opens 0:00\nDepot Depot 1. Opens 1:00"
+    )
+    assert last.endswith("Depot Depot 59. Opens 11:00")
+    header, content = "| Depot | Opens | Note |", text.splitlines()[-1]
+    assert passage_of(embedder, "Hours", header, content) == "Hours\nDepot Depot 59. Opens 11:00"
+
+
+def test_a_row_that_does_not_fit_with_the_names_is_embedded_as_it_is(embedder: Embedder):
+    names = " | ".join(
+        f"a long name of column {number} of the table of opening hours" for number in range(40)
+    )
+    row = f"| {' | '.join(map(str, range(40)))} |"
+    assert passage_of(embedder, "Hours", f"| {names} |", row) == f"Hours\n{row}"
+    # Neither a table without a header, nor text beside a table.
+    for text in ("| Skar | 10 |\n| Oster | 20 |", "Fees:\n| Port | Fee |\n| --- | --- |\n| Skar | 10 |"):
+        assert passage_of(embedder, "Hours", None, text) == f"Hours\n{text}"

@@ -49,17 +49,28 @@ TABLES: list[tuple[list[list[Any]], tuple[str, ...], str]] = [
     (
         [["Dues 2027"], [], ["Port", "Fee"], ["Skar", 10]],
         (),
-        f"Dues 2027\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
+        f"## Dues 2027\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
     ),
     (
         [["Dues"], ["in euros"], ["Port", "Fee"], ["Skar", 10]],
         (),
-        f"Dues\n\nin euros\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
+        f"## Dues\n\nin euros\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
     ),
     (
         [["Dues", None], ["Port", "Fee"], ["Skar", 10]],
         ("A1:B1",),
-        f"Dues\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
+        f"## Dues\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
+    ),
+    (
+        [["All dues are in euros."], ["Port", "Fee"], ["Skar", 10]],
+        (),
+        f"All dues are in euros.\n\n| Port | Fee |\n{RULE}\n| Skar | 10 |",
+    ),
+    # No header.
+    (
+        [["D-1", "Seal", 3], ["D-2", "Filter", 18]],
+        (),
+        f"|  |  |  |\n{RULE} --- |\n| D-1 | Seal | 3 |\n| D-2 | Filter | 18 |",
     ),
     # Merged cells and grouped headers.
     (

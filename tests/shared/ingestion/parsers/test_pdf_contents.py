@@ -212,6 +212,11 @@ def test_labelled_lines_are_not_joined():
     assert parsed(text(*lines)).parts[0][1].splitlines() == lines
 
 
+def test_bullets_of_any_font_are_no_column():
+    lines = parsed(line_by_line(["y"] * 3, LEFT, x=(50, 80))).parts[0][1].split("\n")
+    assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
+
+
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
             "*1. Gloves", "*2. Boots and a coat")  # fmt: skip

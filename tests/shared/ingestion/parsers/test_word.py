@@ -433,7 +433,7 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
         ('<w:r><w:drawing><c:chart r:id="r_none"/></w:drawing></w:r>', ["1 picture was not read."]),
         ('<w:r><w:drawing><w:contentPart r:id="x"/></w:drawing></w:r>', ["1 picture was not read."]),
         (
-            BEGIN.format("") + CODE.format(r"EQ \f(1,2)") + END,
+            BEGIN.format("") + CODE.format(r"EQ \i(0,1,x)") + END,
             ["1 equation in a field was not read."],
         ),
         (run("more"), []),
@@ -463,6 +463,17 @@ def test_documents_in_a_document_are_read_with_their_notes():
         parsed = docx(archive({**files, "word/_rels/document.xml.rels": relations, f"word/{name}": content}))
         assert parsed.parts == [(None, text)]
         assert parsed.notes == notes
+
+
+def test_equations_of_fields_are_read(subtests: pytest.Subtests):
+    for code, latex in (
+        (r"EQ \f(1,2)", r"\frac{1}{2}"),
+        (r" eq \f(1,5;\r(3;x)) ", r"\frac{1,5}{\sqrt[3]{x}}"),
+        (r"EQ \r(,2) m\s\up8(3) v\s\do4(a)", r"\sqrt{2} m^{3} v_{a}"),
+    ):
+        with subtests.test(code):
+            field = BEGIN.format("") + CODE.format(code) + END
+            assert text_of(paragraph(run("Load ") + field)) == f"Load ${latex}$"
 
 
 def test_a_part_with_entities_is_refused():

@@ -1,0 +1,89 @@
+"""Tables of an Excel sheet: its filled cells as Markdown."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table, with_mark
+from shared.ingestion.parsers.parsed_file import size_error
+from shared.text.normalize import one_line
+
+HEADING_MARK = "## "
+
+Row = dict[int, str]
+
+
+@dataclass(slots=True)
+class Sheet:
+    """The filled cells by row and column, from 1; typed: the rows with a number or date; merges: (first row,
+    first column, last row, last column)."""
+
+    rows: dict[int, Row] = field(default_factory=dict)
+    typed: set[int] = field(default_factory=set)
+    merges: list[tuple[int, int, int, int]] = field(default_factory=list)
+    drawings: list[str] = field(default_factory=list)
+    has_hidden: bool = False
+
+
+def repeat_merged(sheet: Sheet) -> set[int]:
+    """Repeat the value of merged cells. Return the rows with cells that span some columns."""
+    grouped = set()
+    widths = [max(row) for row in sheet.rows.values()]
+    numbers, last_column = sorted(sheet.rows), max(widths, default=0)
+    copies = 0
+    for top, left, bottom, right in sheet.merges:
+        text = sheet.rows.get(top, {}).get(left)
+        if not text:
+            continue
+        if right > left:
+            grouped.add(top)
+        # The rows within that have other cells.
+        for row in numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)]:
+            for column in range(left, min(right, last_column) + 1):
+                copies += 1
+                if copies > MAX_CELLS:
+                    raise size_error()
+                sheet.rows[row].setdefault(column, text)
+    return grouped
+
+
+def tables(sheet: Sheet, grouped: set[int]) -> Iterator[str]:
+    """The tables of a sheet. After an empty row, a row of texts above one with numbers is another header."""
+    numbers = sorted(sheet.rows)
+    bottoms = {top: bottom for top, _, bottom, _ in sheet.merges}
+    starts, last = [0], 0
+    for index, number in enumerate(numbers[1:], 1):
+        last = max(last, numbers[index - 1], bottoms.get(numbers[index - 1], 0))
+        if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
+            starts.append(index)
+    for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        yield _table(sheet, numbers[start:end], grouped, is_last=end == len(numbers))
+
+
+def _begins_table(sheet: Sheet, numbers: Sequence[int]) -> bool:
+    """Whether the rows begin with a header or a title."""
+    first = sheet.rows[numbers[0]]
+    follows = [number for number in numbers[1:2] if number == numbers[0] + 1]
+    if len(set(first.values())) == 1:
+        # A title, or a remark at the end.
+        return numbers[0] not in sheet.typed
+    return numbers[0] not in sheet.typed and any(number in sheet.typed for number in follows)
+
+
+def _table(sheet: Sheet, numbers: Sequence[int], grouped: set[int], *, is_last: bool) -> str:
+    used = sorted({column for number in numbers for column in sheet.rows[number]})
+    if len(numbers) * len(used) > MAX_CELLS:
+        raise size_error()
+    if len(used) == 1 and len(numbers) < len(sheet.rows):
+        # A title above tables, or remarks below them.
+        lines = [one_line(sheet.rows[number][used[0]]) for number in numbers]
+        return "\n".join([lines[0] if is_last else with_mark(lines[0], HEADING_MARK), *lines[1:]])
+    rows: list[list[str]] = []
+    grouped_here = set[int]()
+    for number, previous in zip(numbers, [*numbers[:1], *numbers], strict=False):
+        # One empty row in place of several.
+        rows += [[]] if number > previous + 1 else []
+        if number in grouped:
+            grouped_here.add(len(rows))
+        rows.append([sheet.rows[number].get(column, "") for column in used])
+    return titled_table(rows, grouped_here, HEADING_MARK)
