@@ -34,9 +34,10 @@ def extract(
     previous: str = "",
 ) -> GeneratedText:
     """An answer from the matches of cited documents: at most two sentences for each part of the question, or
-    a list, with a paragraph and a mark [n] for each document, and with an excerpt of a passage where no
-    sentence answers directly; an abstention where no sentence has a word of the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
-    follow-up continues; its words count too. Raises what `embed` raises, except EmbeddingQuotaExceeded."""
+    a list, with a paragraph and a mark [n] for each document; with an excerpt of a passage where no sentence
+    answers directly, and an abstention where none has a word of the question. `vector`: the question's
+    embedding, where there is one. `previous`: the question that a follow-up continues; its words count too.
+    Raises what `embed` raises, except EmbeddingQuotaExceeded."""
     previous = without_replaced(previous, question)
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)

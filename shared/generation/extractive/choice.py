@@ -92,8 +92,8 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
 def excerpt(
     matches: Sequence[Match], candidates: Sequence[ExtractedSentence], scores: Scores
 ) -> list[ExtractedSentence]:
-    """The statement with the best score, to which its passage's rank adds, and the nearest ones of its passage.
-    `matches`: best first."""
+    """The statement with the best score, to which its passage's rank adds, and the nearest ones of that
+    passage. `matches`: best first."""
     ranks = {match.chunk_id: rank for rank, match in enumerate(matches, start=1)}
     best = max(scores, key=lambda one: scores[one] + weights.RANK_WEIGHT / ranks[one.match.chunk_id])
     passage = [one for one in candidates if one.match is best.match]
