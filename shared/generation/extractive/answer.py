@@ -57,7 +57,7 @@ def extract(
     ):
         return _ABSTENTION
     if not is_direct:
-        best_ones = [*dict.fromkeys((*best_ones, *excerpt(matches, list(candidates), scores)))]
+        best_ones += excerpt(best_ones, matches, list(candidates), scores)
     newest, older = newest_versions(best_ones, list(candidates))
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]

@@ -90,21 +90,26 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
 
 
 def excerpt(
-    matches: Sequence[Match], candidates: Sequence[ExtractedSentence], scores: Scores
+    chosen: Sequence[ExtractedSentence],
+    matches: Sequence[Match],
+    candidates: Sequence[ExtractedSentence],
+    scores: Scores,
 ) -> list[ExtractedSentence]:
     """The statement with the best score, to which its passage's rank adds, and the nearest ones of that
-    passage. `matches`: best first."""
+    passage, without those that a chosen one repeats. `matches`: best first."""
     ranks = {match.chunk_id: rank for rank, match in enumerate(matches, start=1)}
     best = max(scores, key=lambda one: scores[one] + weights.RANK_WEIGHT / ranks[one.match.chunk_id])
     passage = [one for one in candidates if one.match is best.match]
     middle = passage.index(best)
     # Of two equally near ones the later first.
-    nearest = sorted(range(len(passage)), key=lambda at: (abs(at - middle), at < middle))
-    lengths = accumulate(len(passage[at].text) for at in nearest)
+    positions = sorted(range(len(passage)), key=lambda at: (abs(at - middle), at < middle))
+    nearest = [passage[at] for at in positions]
+    lengths = accumulate(len(one.text) for one in nearest)
     return [
-        passage[at]
-        for at, length in zip(nearest, lengths, strict=True)
+        one
+        for one, length in zip(nearest, lengths, strict=True)
         if length <= weights.EXCERPT_CHARACTERS
+        and not any(_repeats(one.words, other.words) for other in chosen)
     ]
 
 

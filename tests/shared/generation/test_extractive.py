@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -249,6 +250,16 @@ def test_an_excerpt_is_of_the_passage_that_the_search_ranked_first(embedder: Emb
         assert text.startswith(INDIRECT)
         assert shown in text
         assert hidden not in text
+
+
+def test_an_excerpt_repeats_no_sentence(embedder: Embedder):
+    """Of two passages of a document that quote the same mail."""
+    wait = "Guests wait in the blue hall."
+    first, second = f"Coffee is free. {wait}", f"The hall is cold. {wait}"
+    later = replace(match(second), chunk_id="later", span=(100, 100 + len(second)))
+    text = answer(embedder, "Which guests may bring their dog and a bicycle?", later, match(first)).text
+    assert text.startswith(INDIRECT)
+    assert text.count(wait) == 1
 
 
 def test_the_length_of_an_excerpt_is_limited(embedder: Embedder):
