@@ -7,7 +7,7 @@ from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
 from shared.text.identifiers import names_one_thing
-from shared.text.stemming import WORDS, content_words
+from shared.text.stemming import WORDS, content_words, stems
 from shared.text.word_lists import word_sets
 
 _WORD = re.compile(r"[\w-]+")
@@ -18,6 +18,7 @@ _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
+_ORDINALS = stems(_WORDS["ordinals"])
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
 MAX_PARTS = 3
 
@@ -87,12 +88,17 @@ class QuestionForm:
         )
 
     def replaced_version(self, words: frozenset[str]) -> str | None:
-        """The year, quarter or version of the question instead of which the words have another: 2023, not
-        2024. None for a question for yes or no, or for a time."""
-        others = {word for word in words if _VERSION.fullmatch(word)}
-        if not others or self.yes_or_no or self.value:
+        """The year, quarter, version or ordinal of the question instead of which the words have another:
+        2023, not 2024. None for a question for yes or no; only ordinals for a number or a time."""
+        if self.yes_or_no:
             return None
-        return next((word for word in sorted(self.words - words) if _VERSION.fullmatch(word)), None)
+        versions = (
+            {word for word in self.words | words if _VERSION.fullmatch(word)} if not self.value else set()
+        )
+        for kind in (versions, _ORDINALS):
+            if words & kind and (missing := (self.words & kind) - words):
+                return min(missing)
+        return None
 
 
 def _parts(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
-from shared.generation.extractive.choice import choose, newest_versions
+from shared.generation.extractive.choice import choose, excerpt, newest_versions
 from shared.generation.extractive.scores import Embed, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, without_replaced
@@ -34,9 +34,10 @@ def extract(
     previous: str = "",
 ) -> GeneratedText:
     """An answer from the matches of cited documents: at most two sentences for each part of the question, or
-    a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
-    the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
-    follow-up continues; its words count too. Raises what `embed` raises, except EmbeddingQuotaExceeded."""
+    a list, with a paragraph and a mark [n] for each document; with an excerpt of a passage where no sentence
+    answers directly, and an abstention where none has a word of the question. `vector`: the question's
+    embedding, where there is one. `previous`: the question that a follow-up continues; its words count too.
+    Raises what `embed` raises, except EmbeddingQuotaExceeded."""
     previous = without_replaced(previous, question)
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
@@ -55,6 +56,8 @@ def extract(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
+    if not is_direct:
+        best_ones += excerpt(best_ones, matches, list(candidates), scores)
     newest, older = newest_versions(best_ones, list(candidates))
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]

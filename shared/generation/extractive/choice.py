@@ -1,7 +1,7 @@
 """Choice of an extractive answer's statements: a list, or the best sentences that add to each other."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import weights
@@ -11,7 +11,7 @@ from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, has_word
 from shared.text.stemming import content_words
-from shared.types import ExtractedSentence
+from shared.types import ExtractedSentence, Match
 
 
 def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[ExtractedSentence]:
@@ -87,6 +87,30 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
             chosen.append(best_of_part)
             covered |= best_of_part.words
     return chosen
+
+
+def excerpt(
+    chosen: Sequence[ExtractedSentence],
+    matches: Sequence[Match],
+    candidates: Sequence[ExtractedSentence],
+    scores: Scores,
+) -> list[ExtractedSentence]:
+    """The statement with the best score, to which its passage's rank adds, and the nearest ones of that
+    passage, without those that a chosen one repeats. `matches`: best first."""
+    ranks = {match.chunk_id: rank for rank, match in enumerate(matches, start=1)}
+    best = max(scores, key=lambda one: scores[one] + weights.RANK_WEIGHT / ranks[one.match.chunk_id])
+    passage = [one for one in candidates if one.match is best.match]
+    middle = passage.index(best)
+    # Of two equally near ones the later first.
+    positions = sorted(range(len(passage)), key=lambda at: (abs(at - middle), at < middle))
+    nearest = [passage[at] for at in positions]
+    lengths = accumulate(len(one.text) for one in nearest)
+    return [
+        one
+        for one, length in zip(nearest, lengths, strict=True)
+        if length <= weights.EXCERPT_CHARACTERS
+        and not any(_repeats(one.words, other.words) for other in chosen)
+    ]
 
 
 def _lists(

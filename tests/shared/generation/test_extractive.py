@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import INDIRECT, MODEL, extract
-from shared.generation.extractive.weights import MAX_ITEMS, MAX_SENTENCES
+from shared.generation.extractive.weights import EXCERPT_CHARACTERS, MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
 from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embedding_roles import Role, Roles
@@ -223,8 +224,6 @@ TWO_PARTS = {
         "The crossing takes forty minutes.",
         "A ticket costs 12 euros.",
     ],
-    # Nothing tells the second part.
-    "How long does the crossing take, and when is the museum open?": ["The crossing takes forty minutes."],
 }
 
 
@@ -233,6 +232,49 @@ def test_each_part_of_a_question_is_answered(subtests: pytest.Subtests, embedder
         with subtests.test(question=question):
             spoken = sentences(embedder, question, match(FERRY, "Timetable"))
             assert spoken == [(1, sentence) for sentence in quoted]
+
+
+def test_an_excerpt_of_the_best_passage_is_shown_where_no_sentence_answers_directly(embedder: Embedder):
+    """Nothing tells when the museum is open."""
+    question = "How long does the crossing take, and when is the museum open?"
+    draft = answer(embedder, question, match(FERRY, "Timetable"))
+    assert draft.text == f'{INDIRECT}\n\nAccording to "Timetable": {FERRY} [1]'
+
+
+def test_an_excerpt_is_of_the_passage_that_the_search_ranked_first(embedder: Embedder):
+    """Of two that answer equally well."""
+    blue = match("Guests wait in the blue hall. Coffee is served at noon.", "Blue")
+    red = match("Guests wait in the red hall. Coffee is served at four.", "Red")
+    for matches, shown, hidden in (((blue, red), "at noon", "at four"), ((red, blue), "at four", "at noon")):
+        text = answer(embedder, "Which guests may bring their dog and a bicycle?", *matches).text
+        assert text.startswith(INDIRECT)
+        assert shown in text
+        assert hidden not in text
+
+
+def test_an_excerpt_repeats_no_sentence(embedder: Embedder):
+    """Of two passages of a document that quote the same mail."""
+    wait = "Guests wait in the blue hall."
+    first, second = f"Coffee is free. {wait}", f"The hall is cold. {wait}"
+    later = replace(match(second), chunk_id="later", span=(100, 100 + len(second)))
+    text = answer(embedder, "Which guests may bring their dog and a bicycle?", later, match(first)).text
+    assert text.startswith(INDIRECT)
+    assert text.count(wait) == 1
+
+
+def test_the_length_of_an_excerpt_is_limited(embedder: Embedder):
+    """The later sentences come first, and a best one that is too long stands alone."""
+    fillers = [
+        f"Locker {number} of the hall is emptied by the porter once in a month." for number in range(20)
+    ]
+    best = "Parcels are put in the yard."
+    text = " ".join((*fillers[:10], best, *fillers[10:]))
+    shown = [text for _, text in sentences(embedder, "Which company sends parcels abroad?", match(text))]
+    assert best in shown
+    assert sum(map(len, shown)) <= EXCERPT_CHARACTERS
+    at = shown.index(best)
+    assert shown == [*fillers[10 - at : 10], best, *fillers[10 : 10 + len(shown) - at - 1]]
+    assert len(shown) - at - 1 - at in (0, 1)
 
 
 GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expired certificate of the gateway."

@@ -57,6 +57,18 @@ def test_a_model_s_answer_has_no_quoted_sentences():
         ("What did the ferry cost in 2024?", "In 2023 the ferry cost 900 euros, in 2024 it cost 950.", None),
         ("What is new in version 2.9.4?", "Version 2.9.13 has a new timetable of the ferry.", "2.9.4"),
         ("What did the ferry cost in 2024?", "The ferry cost 900 euros.", None),
+        (
+            "What did the ferry cost in the third quarter?",
+            "In the second quarter the ferry cost 9 euros.",
+            "third",
+        ),
+        (
+            "How much did it cost in the fourth quarter?",
+            "In the first quarter the ferry cost 9 euros.",
+            "fourth",
+        ),
+        ("What did it cost in the first quarter?", "In the first and second quarter it cost 9 euros.", None),
+        ("What did the ferry cost in the third quarter?", "In 2023 the ferry cost 9 euros.", None),
         ("Was the ferry replaced in 2018?", "The ferry was replaced in 2019.", None),
         ("When was the ferry of 2018 replaced?", "The ferry was replaced in 2019.", None),
     ],
