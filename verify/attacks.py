@@ -88,15 +88,18 @@ def bad_tokens(actors: Actors) -> list[Attack]:
     return [Attack(name, f"Bearer {text}") for name, text in tokens.items()]
 
 
+def another_issuer(actors: Actors) -> str:
+    """A token that PostgREST accepts, which knows no issuer, and SQL refuses."""
+    return actors.token(actors.admin, iss="https://another.example")
+
+
 def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Iterable[Group]:
     unauthenticated = [
         Attack("no credential", None),
         *bad_tokens(actors),
         Attack("the anon key", f"Bearer {actors.deployment.anon_key}"),
         Attack("a token of the service role", f"Bearer {actors.token(actors.admin, role='service_role')}"),
-        Attack(
-            "a token of another issuer", f"Bearer {actors.token(actors.admin, iss='https://another.example')}"
-        ),
+        Attack("a token of another issuer", f"Bearer {another_issuer(actors)}"),
         Attack("a token in another scheme", f"Basic {actors.token(actors.admin)}"),
         Attack("an unknown API key", f"Bearer mn_live_{secrets.token_urlsafe(32)}"),
         Attack("a revoked API key", f"Bearer {credentials.revoked}"),
@@ -116,6 +119,7 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
         Attack("no token", None),
         *bad_tokens(actors),
         Attack("the anon key", f"Bearer {actors.deployment.anon_key}"),
+        Attack("a token of another issuer", f"Bearer {another_issuer(actors)}", REFUSALS, may_succeed=True),
         Attack("a token of the service role", f"Bearer {service}", frozenset({403})),
         Attack("a key token without a scope", f"Bearer {no_scope}", REFUSALS, may_succeed=True),
     ]

@@ -168,6 +168,18 @@ $$;
 comment on function rag.is_dimensions is
   'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
 
+create function rag.is_issuers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as entry (issuer, audience)
+    where issuer !~ '^https?://\S+$' or jsonb_typeof(audience) not in ('string', 'null') or audience = '""');
+$$;
+
+comment on function rag.is_issuers is 'Whether the value is an object of audiences, or null, by issuer.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -193,11 +205,16 @@ create table rag.settings (
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  issuer text check (issuer ~ '^https?://\S+$'),
+  third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
+  constraint third_party_issuers_need_issuer
+    check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
 );
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
@@ -240,6 +257,10 @@ comment on column rag.settings.calibration_claims is
   'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.issuer is
+  'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
+comment on column rag.settings.third_party_issuers is
+  'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
@@ -384,22 +405,90 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
--- The caller. Every policy and function reads it here, and not from auth.uid().
+-- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
+-- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
+-- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
+
+create function rag.third_party_user_id(issuer text, subject text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
+  from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
+$$;
+
+comment on function rag.third_party_user_id is
+  'The id of a user of a third-party issuer: of the claims iss and sub. For rows that name the user, such as rag.members.';
+
+create function rag.auth_user_id(user_id uuid)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when substr(user_id::text, 15, 1) <> '8' then user_id end;
+$$;
+
+comment on function rag.auth_user_id is
+  'The id of a user of Supabase Auth, null for an id of rag.third_party_user_id. Columns with it reference auth.users.';
 
 create function rag.current_user_id()
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  -- The worker's role may not use Supabase's schema auth.
+  claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
+  issuer constant text := claims ->> 'iss';
+  own text;
+  others jsonb;
 begin
-  return auth.uid();
+  if claims is null then
+    return null;
+  elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
+    return nullif(claims ->> 'sub', '')::uuid;
+  end if;
+  select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
+  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+    -- For the further calls of this transaction, a dozen in a search. Whoever may set it may set the claims too.
+    perform set_config('rag.own_issuer', issuer, true);
+    return nullif(claims ->> 'sub', '')::uuid;
+  elsif others ? issuer and not claims ? 'rag'
+    and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+  then
+    return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
+  end if;
+  raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
+    using errcode = 'PT401', detail = 'untrusted_issuer';
 end;
 $$;
 
-comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
+comment on function rag.current_user_id is
+  'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
+  'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
+  'and for a third-party token with the claim rag.';
+
+create function rag.token_claim()
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  claim constant jsonb := auth.jwt() -> 'rag';
+begin
+  if claim is not null then
+    -- Raises PT401 for a token of another issuer.
+    perform rag.current_user_id();
+  end if;
+  return claim;
+end;
+$$;
+
+comment on function rag.token_claim is 'The claim `rag` of the token, which only tokens that our functions sign have.';
 
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
--- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- these functions. These claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the
+-- org.) Claims that permit something without a user are read by rag.token_claim().
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 create function rag.has_scope(variadic scopes text[])
@@ -477,7 +566,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
+  select coalesce((rag.token_claim() ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -486,7 +575,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
+  select coalesce(case when rag.token_claim() -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -499,7 +588,7 @@ create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'key_hash';
+  select rag.token_claim() ->> 'key_hash';
 $$;
 
 comment on function rag.lookup_hash is
@@ -509,7 +598,7 @@ create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
+  select (rag.token_claim() ->> 'lease')::uuid;
 $$;
 
 comment on function rag.lease_of_token is
@@ -519,7 +608,7 @@ create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+  select coalesce(rag.token_claim() -> 'metrics' = 'true', false);
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
@@ -671,6 +760,10 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    if current_user = 'rag_worker' then
+      -- Raises PT401 for a token of another issuer.
+      perform rag.current_user_id();
+    end if;
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
@@ -911,11 +1004,12 @@ create index orgs_by_tier on rag.orgs (tier);
 
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null references auth.users (id) on delete cascade,
+  user_id uuid not null,
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   accepted_at timestamptz default now(),
+  auth_user_id uuid generated always as (rag.auth_user_id(user_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, user_id)
 );
 
@@ -927,6 +1021,9 @@ comment on column rag.members.accepted_at is
 
 -- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
+
+-- Deleting a user.
+create index members_by_auth_user on rag.members (auth_user_id);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -4526,7 +4623,7 @@ comment on function public.rag_resolve_workspace is
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
@@ -4540,6 +4637,7 @@ create table rag.api_keys (
   last_used_at timestamptz,
   revoked_at timestamptz,
   replaced_at timestamptz,
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
@@ -4560,8 +4658,9 @@ comment on column rag.api_keys.last_used_at is
 comment on column rag.api_keys.replaced_at is
   'When a new key replaced this one. The old key may stay valid until expires_at.';
 
--- Cascades from a deleted user or collection.
+-- rag_list_keys; and cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_auth_user on rag.api_keys (auth_user_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
@@ -5395,7 +5494,7 @@ create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'object';
+  select rag.token_claim() ->> 'object';
 $$;
 
 comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
@@ -11468,12 +11567,13 @@ comment on function public.rag_graph_of is
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   collection_id uuid,
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
@@ -11487,8 +11587,10 @@ comment on column rag.sessions.collection_id is
 comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
--- rag_list_sessions; and deleting a user.
+-- rag_list_sessions.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
+-- Deleting a user.
+create index sessions_by_auth_user on rag.sessions (auth_user_id);
 -- Deleting a collection.
 create index sessions_by_collection on rag.sessions (org_id, collection_id);
 
@@ -12434,7 +12536,7 @@ as $$
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
   ), own as (
-    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
+    select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
     select coalesce(per_minute, caller_limits.requests),
       case when per_minute is null then caller_limits.window_seconds else 60 end, 1
@@ -12572,7 +12674,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
+  link constant text := 'link ' || (rag.token_claim() ->> 'document');
   per record;
   paid rag.rate_limits[] := '{}';
 begin
@@ -13381,7 +13483,7 @@ comment on function public.rag_release_response is
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13404,6 +13506,7 @@ create table rag.request_records (
   reason text check (length(reason) <= 2000),
   verdict text check (verdict in ('right', 'wrong')),
   document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id)
 );
 
@@ -13430,7 +13533,7 @@ create index request_records_by_time on rag.request_records (org_id, created_at 
 -- rag.get_record.
 create index request_records_by_request on rag.request_records (org_id, request_id);
 -- Deleting a user.
-create index request_records_by_owner on rag.request_records (owner_id);
+create index request_records_by_auth_user on rag.request_records (auth_user_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
@@ -14498,7 +14601,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(),
+  rag.current_user_id(), rag.token_claim(), rag.is_issuers(jsonb), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
