@@ -111,7 +111,7 @@ class Verifier:
             }
             algorithm, key = self._key_for(issuer, jwt.get_unverified_header(token))
             claims: Mapping[str, Any] = jwt.decode(
-                token, key, [algorithm], options=options, audience=issuer.audience, issuer=issuer.name
+                token, key, [algorithm], options=options, audience=issuer.audience
             )
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired. Sign in again.") from None

@@ -450,7 +450,7 @@ begin
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
   if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
-    -- For the further calls of this transaction, a dozen in a search. Whoever may set it may set the claims too.
+    -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
     perform set_config('rag.own_issuer', issuer, true);
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
