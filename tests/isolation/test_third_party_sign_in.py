@@ -232,3 +232,13 @@ def test_only_the_functions_tell_the_keys_of_two_trusted_issuers_apart(
     join(world, people, CLERK, subject)
     forged = token(CLERK, subject, key=KEYS[AUTH0])
     assert town.ask(forged, "POST", "/api/rag/search", {"query_text": "secret"}).status_code == 401
+
+
+def test_an_issuer_that_only_the_functions_trust_is_refused_by_the_database(town: Town, world: World):
+    world.sql("update rag.settings set third_party_issuers = '{}'")
+    try:
+        refused = town.ask(token(CLERK, "user_2abc"), "POST", "/api/rag/search", {"query_text": "kettle"})
+    finally:
+        world.sql("update rag.settings set third_party_issuers = %s", json.dumps(AUDIENCES))
+    assert refused.status_code == 401, refused.text
+    assert "not trusted here" in refused.json()["error"]["message"]
