@@ -93,6 +93,17 @@ def another_issuer(actors: Actors) -> str:
     return actors.token(actors.admin, iss="https://another.example")
 
 
+def _third_party_tokens(actors: Actors) -> dict[str, str]:
+    """Tokens as of each third-party issuer of rag.settings, with the id of the victim org's admin."""
+    issuers = actors.sql("select key, value from rag.settings, jsonb_each_text(third_party_issuers)")
+    return {
+        f"the admin's id as a subject of {issuer}": actors.token(
+            actors.admin, iss=issuer, aud=audience or actors.deployment.audience
+        )
+        for issuer, audience in issuers
+    }
+
+
 def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Iterable[Group]:
     unauthenticated = [
         Attack("no credential", None),
@@ -125,6 +136,7 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
     ]
     outsider = actors.foreign_admin
     foreign = {
+        **_third_party_tokens(actors),
         "a key token of another org": actors.key_token(outsider, SCOPES),
         "a claim of the victim's collection": actors.key_token(
             outsider, SCOPES, collection=objects.shared["collection_id"]
