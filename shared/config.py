@@ -25,6 +25,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from shared.errors import ConfigurationError
@@ -170,6 +171,19 @@ class EmbeddingForms(BaseModel):
     document: EmbeddingForm = ""
 
 
+class ThirdPartyIssuer(BaseModel):
+    """An issuer of users' tokens besides Supabase Auth, for example Clerk, Auth0 or Firebase."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # The claim `iss`, exactly: Auth0's ends with a slash.
+    issuer: Annotated[str, Field(pattern=r"^https?://\S{1,500}$")]
+    jwks_url: Address
+    # One of the claim `aud`; None: the claim is not checked.
+    audience: Annotated[str, Field(min_length=1)] | None = None
+    algorithms: Annotated[list[Literal["RS256", "ES256"]], Field(min_length=1)] = ["RS256"]
+
+
 class AppSettings(BaseModel):
     """Settings that an app needs when it is created, before it starts."""
 
@@ -199,6 +213,8 @@ class Settings(AppSettings):
     # The project's read replica, for searches (docs/read-replicas.md).
     supabase_read_url: Address | None = None
     supabase_jwt_issuer: str | None = None
+    # rag.settings names the same issuers (docs/third-party-sign-in.md).
+    rag_third_party_issuers: Json[list[ThirdPartyIssuer]] = []
 
     # Embeddings: any OpenAI-compatible endpoint with a key, a local model without.
     openai_api_key: SecretStr | None = None
@@ -302,6 +318,13 @@ class Settings(AppSettings):
             raise ValueError("above RAG_CONFIDENCE_HIGH_THRESHOLD")
         return medium
 
+    @model_validator(mode="after")
+    def _each_issuer_once(self) -> "Settings":
+        issuers = [self.issuer, *(each.issuer for each in self.rag_third_party_issuers)]
+        if len({*issuers}) < len(issuers):
+            raise ValueError("RAG_THIRD_PARTY_ISSUERS: an issuer occurs twice, or is that of Supabase Auth")
+        return self
+
     @property
     def issuer(self) -> str:
         """The required `iss` of tokens."""
@@ -380,7 +403,12 @@ def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mappi
         return kind(**{**values, **given})
     except ValidationError as invalid:
         faults = [
-            f"{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"
+            ": ".join(
+                [
+                    *(str(name).upper() for name in fault["loc"][:1]),
+                    fault["msg"].removeprefix("Value error, "),
+                ]
+            )
             for fault in invalid.errors(include_input=False)
         ]
         raise ConfigurationError("; ".join(faults)) from None

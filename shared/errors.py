@@ -330,6 +330,7 @@ def logged(message: str) -> Iterator[None]:
 # Errors raised by the project's SQL functions, by SQLSTATE.
 SQL_ERRORS: Mapping[str, Callable[..., RagError]] = {
     "PT400": InvalidRequest,
+    "PT401": Unauthorized,
     "PT403": Forbidden,
     "PT404": NotFound,
     "PT409": Conflict,

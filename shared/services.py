@@ -12,7 +12,7 @@ from shared.access.anonymous_index_caller import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
-from shared.access.jwt_verifier import Verifier
+from shared.access.jwt_verifier import Issuer, Verifier
 from shared.access.orgs_statistics_and_audit_events import list_orgs
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_quotas import Quota, is_exceeded, require
@@ -85,6 +85,10 @@ class Services:
             secret.get_secret_value() if (secret := settings.supabase_jwt_secret) else None,
             KeySet(settings.jwks_url),
             settings.issuer,
+            [
+                Issuer(each.issuer, KeySet(each.jwks_url), each.audience, each.algorithms)
+                for each in settings.rag_third_party_issuers
+            ],
         )
         self.database = database_for(settings)
         self.refusals = RefusalCache()

@@ -88,15 +88,29 @@ def bad_tokens(actors: Actors) -> list[Attack]:
     return [Attack(name, f"Bearer {text}") for name, text in tokens.items()]
 
 
+def another_issuer(actors: Actors) -> str:
+    """A token that PostgREST accepts, which knows no issuer, and SQL refuses."""
+    return actors.token(actors.admin, iss="https://another.example")
+
+
+def _third_party_tokens(actors: Actors) -> dict[str, str]:
+    """Tokens as of each third-party issuer of rag.settings, with the id of the victim org's admin."""
+    issuers = actors.sql("select key, value from rag.settings, jsonb_each_text(third_party_issuers)")
+    return {
+        f"the admin's id as a subject of {issuer}": actors.token(
+            actors.admin, iss=issuer, aud=audience or actors.deployment.audience
+        )
+        for issuer, audience in issuers
+    }
+
+
 def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Iterable[Group]:
     unauthenticated = [
         Attack("no credential", None),
         *bad_tokens(actors),
         Attack("the anon key", f"Bearer {actors.deployment.anon_key}"),
         Attack("a token of the service role", f"Bearer {actors.token(actors.admin, role='service_role')}"),
-        Attack(
-            "a token of another issuer", f"Bearer {actors.token(actors.admin, iss='https://another.example')}"
-        ),
+        Attack("a token of another issuer", f"Bearer {another_issuer(actors)}"),
         Attack("a token in another scheme", f"Basic {actors.token(actors.admin)}"),
         Attack("an unknown API key", f"Bearer mn_live_{secrets.token_urlsafe(32)}"),
         Attack("a revoked API key", f"Bearer {credentials.revoked}"),
@@ -116,11 +130,13 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
         Attack("no token", None),
         *bad_tokens(actors),
         Attack("the anon key", f"Bearer {actors.deployment.anon_key}"),
+        Attack("a token of another issuer", f"Bearer {another_issuer(actors)}", REFUSALS, may_succeed=True),
         Attack("a token of the service role", f"Bearer {service}", frozenset({403})),
         Attack("a key token without a scope", f"Bearer {no_scope}", REFUSALS, may_succeed=True),
     ]
     outsider = actors.foreign_admin
     foreign = {
+        **_third_party_tokens(actors),
         "a key token of another org": actors.key_token(outsider, SCOPES),
         "a claim of the victim's collection": actors.key_token(
             outsider, SCOPES, collection=objects.shared["collection_id"]

@@ -70,7 +70,7 @@ union all
 -- A setting of the server's own configuration, which no role has.
 select 'database ' || current_database(), name, 'it is set for all sessions'
 from unnest(array['request.jwt.claim', 'request.jwt.claim.sub', 'request.jwt.claim.role', 'request.jwt.claims',
-  'request.headers']) as name
+  'request.headers', 'rag.own_issuer']) as name
 where current_setting(name, true) <> '' and not exists (select from role_settings where role_settings.name = name)
 
 union all

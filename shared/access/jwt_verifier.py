@@ -1,12 +1,15 @@
 """Verification of Supabase access tokens.
 
-The token's `alg` selects the key from an allow-list before any claim is read: HS256 uses the project's secret
-alone, ES256 and RS256 its published keys alone. PostgREST verifies the same token again: this check refuses
+The token's `iss` selects the issuer, and its `alg` one of this issuer's keys from an allow-list, before any
+other claim is read. Of Supabase Auth, HS256 uses the project's secret alone, ES256 and RS256 its published
+keys alone. A third-party issuer has its own keys. PostgREST verifies the same token again: this check refuses
 early and never allows more.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -27,10 +30,11 @@ PUBLIC_KEY = (
     "This is the project's publishable or anon key, not a user's token. Sign the user in, and send the "
     "user's token."
 )
-OPERATORS_KEY = (
+ELEVATED_KEY = (
     "This is a secret or service_role key of the project, which no route accepts. Send a user's token, and "
     "replace the key if others may have seen it."
 )
+UNTRUSTED = "The token is of an issuer that is not trusted here. Sign in to this project."
 SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
@@ -49,14 +53,34 @@ def is_token(credential: str) -> bool:
     return _TOKEN.fullmatch(credential) is not None
 
 
-class Verifier:
-    """Checks Supabase access tokens: signature, exp, nbf, aud, iss, role and subject."""
+@dataclass(frozen=True)
+class Issuer:
+    """A third-party issuer. Without an audience the claim is not checked."""
 
-    def __init__(self, secret: str | None, keys: KeySet | None, issuer: str) -> None:
-        """Without a secret HS256 is refused, without keys ES256 and RS256 are."""
+    name: str
+    keys: KeySet | None
+    audience: str | None
+    algorithms: Collection[str] = ("ES256", "RS256")
+
+
+def third_party_user_id(issuer: str, subject: str) -> str:
+    """The id of that user here, as rag.third_party_user_id computes it: a UUID of version 8."""
+    octets = bytearray(sha256(f"{issuer} {subject}".encode()).digest()[:16])
+    octets[6] = octets[6] & 15 | 128
+    octets[8] = octets[8] & 63 | 128
+    return str(UUID(bytes=bytes(octets)))
+
+
+class Verifier:
+    """Checks access tokens: signature, exp, nbf, aud, iss, role and subject."""
+
+    def __init__(
+        self, secret: str | None, keys: KeySet | None, issuer: str, third_parties: Sequence[Issuer] = ()
+    ) -> None:
+        """Of Supabase Auth's tokens, without a secret HS256 is refused, without keys ES256 and RS256 are."""
         self._secret: Key | None = jwk.construct(secret, "HS256") if secret else None
-        self._keys = keys
-        self._issuer = issuer
+        self._own = Issuer(issuer, keys, AUDIENCE)
+        self._issuers = {each.name: each for each in (*third_parties, self._own)}
 
     def principal(self, authorization: str | None) -> Principal:
         """The user of `Bearer <JWT>`.
@@ -69,38 +93,46 @@ class Verifier:
             raise Unauthorized(f"The token is longer than {MAX_LENGTH} characters. Reduce its user metadata.")
         if not is_token(token):
             raise Unauthorized(project_key_refusal(token))
-        return _user(self._claims(token), token)
+        issuer, claims = self._claims(token)
+        return _user(claims, token, None if issuer is self._own else issuer.name)
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
-        options = {
-            "leeway": LEEWAY_SECONDS,
-            **{f"require_{claim}": True for claim in ("exp", "aud", "iss", "sub")},
-        }
+    def _claims(self, token: str) -> tuple[Issuer, Mapping[str, Any]]:
         try:
-            algorithm, key = self._key_for(jwt.get_unverified_header(token))
+            issuer = self._issuers.get(jwt.get_unverified_claims(token).get("iss"))
+            if issuer is None:
+                raise Unauthorized(project_key_refusal(token) or UNTRUSTED)
+            options = {
+                "leeway": LEEWAY_SECONDS,
+                # An id token has the hash of an access token, which is not sent here.
+                "verify_at_hash": False,
+                "verify_aud": issuer.audience is not None,
+                "require_aud": issuer.audience is not None,
+                **{f"require_{claim}": True for claim in ("exp", "iss", "sub")},
+            }
+            algorithm, key = self._key_for(issuer, jwt.get_unverified_header(token))
             claims: Mapping[str, Any] = jwt.decode(
-                token, key, [algorithm], options=options, audience=AUDIENCE, issuer=self._issuer
+                token, key, [algorithm], options=options, audience=issuer.audience
             )
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired. Sign in again.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
             # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
             raise Unauthorized(project_key_refusal(token) or INVALID) from None
-        return claims
+        return issuer, claims
 
-    def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
-        """The one algorithm and key that may verify a token with this header. Keys and URLs in the header
-        (jku, x5u, jwk, x5c) are ignored."""
+    def _key_for(self, issuer: Issuer, header: Mapping[str, Any]) -> tuple[str, Key]:
+        """The one algorithm and key that may verify a token of the issuer with this header. Keys and URLs in
+        the header (jku, x5u, jwk, x5c) are ignored."""
         # RFC 7515, 4.1.11: a token with an unknown critical extension must be refused.
         if "crit" in header:
             raise Unauthorized("The token requires an extension (crit) that is not supported. Remove it.")
         key: Key | None
         match header.get("alg"):
-            case "HS256" as algorithm if self._secret is not None:
+            case "HS256" as algorithm if issuer is self._own and self._secret is not None:
                 key = self._secret if "kid" not in header or _may_name_a_secret(header["kid"]) else None
-            case "ES256" | "RS256" as algorithm if self._keys is not None:
+            case "ES256" | "RS256" as algorithm if issuer.keys and algorithm in issuer.algorithms:
                 kid = header.get("kid")
-                key = self._keys.key(kid, algorithm) if is_key_id(kid) else None
+                key = issuer.keys.key(kid, algorithm) if is_key_id(kid) else None
             case _:
                 raise Unauthorized(f"The token's signature algorithm is not accepted. {SEND_ANOTHER}")
         if key is None:
@@ -111,23 +143,29 @@ class Verifier:
 def project_key_refusal(credential: str) -> str | None:
     """The message for a refused credential that is, or claims to be, a key of the project."""
     if credential.startswith("sb_"):
-        return OPERATORS_KEY if credential.startswith("sb_secret_") else PUBLIC_KEY
+        return ELEVATED_KEY if credential.startswith("sb_secret_") else PUBLIC_KEY
     try:
         role = jwt.get_unverified_claims(credential).get("role")
     except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
         return None
-    return PUBLIC_KEY if role == "anon" else OPERATORS_KEY if role == "service_role" else None
+    return PUBLIC_KEY if role == "anon" else ELEVATED_KEY if role == "service_role" else None
 
 
 def _may_name_a_secret(kid: object) -> bool:
     return is_key_id(kid) or (isinstance(kid, str) and _SECRET_ID.fullmatch(kid) is not None)
 
 
-def _user(claims: Mapping[str, Any], token: str) -> Principal:
-    """The principal of verified claims. Raises Unauthorized for those of no signed-in user."""
+def _user(claims: Mapping[str, Any], token: str, third_party: str | None) -> Principal:
+    """The principal of verified claims, which are those of the third-party issuer if there is one. Raises
+    Unauthorized for those of no signed-in user."""
     # The anon and service keys are tokens of the same project without a user.
     if claims.get("role") != "authenticated":
         raise Unauthorized("The token is not a signed-in user's. Sign in, and send the user's token.")
+    if third_party is not None:
+        # The claim `rag` restricts tokens that the functions sign, and serves no other issuer.
+        if not claims["sub"] or "rag" in claims:
+            raise Unauthorized(INVALID)
+        return Principal(third_party_user_id(third_party, claims["sub"]), token)
     try:
         user_id = str(UUID(claims["sub"]))
     except (ValueError, AttributeError, TypeError):

@@ -87,6 +87,9 @@ def principal_at_end(signer: Signer | None, caller: Principal) -> Principal:
     if signer is None or claims["exp"] > time.time() + CALL_SECONDS:
         return caller
     own = {name: value for name, value in claims.items() if name not in _CLAIMS_OF_TOKEN}
+    # The subject of a third-party token is no id of a user here.
+    if caller.user_id:
+        own["sub"] = caller.user_id
     restrictions = claims.get("rag") or {}
     if isinstance(restrictions, dict):
         restrictions = {**restrictions, "scopes": []}

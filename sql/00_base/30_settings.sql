@@ -39,6 +39,18 @@ $$;
 comment on function rag.is_dimensions is
   'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
 
+create function rag.is_issuers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as entry (issuer, audience)
+    where issuer !~ '^https?://\S+$' or jsonb_typeof(audience) not in ('string', 'null') or audience = '""');
+$$;
+
+comment on function rag.is_issuers is 'Whether the value is an object of audiences, or null, by issuer.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -64,11 +76,16 @@ create table rag.settings (
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  issuer text check (issuer ~ '^https?://\S+$'),
+  third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
+  constraint third_party_issuers_need_issuer
+    check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
 );
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
@@ -111,6 +128,10 @@ comment on column rag.settings.calibration_claims is
   'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.issuer is
+  'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
+comment on column rag.settings.third_party_issuers is
+  'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is

@@ -1,6 +1,7 @@
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
--- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- these functions. These claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the
+-- org.) Claims that permit something without a user are read by rag.token_claim().
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 create function rag.has_scope(variadic scopes text[])
@@ -78,7 +79,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
+  select coalesce((rag.token_claim() ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -87,7 +88,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
+  select coalesce(case when rag.token_claim() -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -100,7 +101,7 @@ create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'key_hash';
+  select rag.token_claim() ->> 'key_hash';
 $$;
 
 comment on function rag.lookup_hash is
@@ -110,7 +111,7 @@ create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
+  select (rag.token_claim() ->> 'lease')::uuid;
 $$;
 
 comment on function rag.lease_of_token is
@@ -120,7 +121,7 @@ create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+  select coalesce(rag.token_claim() -> 'metrics' = 'true', false);
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';

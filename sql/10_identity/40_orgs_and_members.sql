@@ -32,11 +32,12 @@ create index orgs_by_tier on rag.orgs (tier);
 
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null references auth.users (id) on delete cascade,
+  user_id uuid not null,
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   accepted_at timestamptz default now(),
+  auth_user_id uuid generated always as (rag.auth_user_id(user_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, user_id)
 );
 
@@ -48,6 +49,9 @@ comment on column rag.members.accepted_at is
 
 -- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
+
+-- Deleting a user.
+create index members_by_auth_user on rag.members (auth_user_id);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;

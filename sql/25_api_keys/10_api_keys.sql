@@ -6,7 +6,7 @@
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
@@ -20,6 +20,7 @@ create table rag.api_keys (
   last_used_at timestamptz,
   revoked_at timestamptz,
   replaced_at timestamptz,
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
@@ -40,8 +41,9 @@ comment on column rag.api_keys.last_used_at is
 comment on column rag.api_keys.replaced_at is
   'When a new key replaced this one. The old key may stay valid until expires_at.';
 
--- Cascades from a deleted user or collection.
+-- rag_list_keys; and cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_auth_user on rag.api_keys (auth_user_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;

@@ -21,7 +21,7 @@ create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'object';
+  select rag.token_claim() ->> 'object';
 $$;
 
 comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';

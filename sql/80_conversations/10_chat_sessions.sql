@@ -5,12 +5,13 @@
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   collection_id uuid,
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
@@ -24,8 +25,10 @@ comment on column rag.sessions.collection_id is
 comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
--- rag_list_sessions; and deleting a user.
+-- rag_list_sessions.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
+-- Deleting a user.
+create index sessions_by_auth_user on rag.sessions (auth_user_id);
 -- Deleting a collection.
 create index sessions_by_collection on rag.sessions (org_id, collection_id);
 

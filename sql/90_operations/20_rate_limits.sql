@@ -68,7 +68,7 @@ as $$
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
   ), own as (
-    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
+    select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
     select coalesce(per_minute, caller_limits.requests),
       case when per_minute is null then caller_limits.window_seconds else 60 end, 1
@@ -206,7 +206,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
+  link constant text := 'link ' || (rag.token_claim() ->> 'document');
   per record;
   paid rag.rate_limits[] := '{}';
 begin

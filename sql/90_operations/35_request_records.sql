@@ -11,7 +11,7 @@
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   key_id uuid,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
@@ -35,6 +35,7 @@ create table rag.request_records (
   reason text check (length(reason) <= 2000),
   verdict text check (verdict in ('right', 'wrong')),
   document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id)
 );
 
@@ -62,7 +63,7 @@ create index request_records_by_time on rag.request_records (org_id, created_at 
 -- rag.get_record.
 create index request_records_by_request on rag.request_records (org_id, request_id);
 -- Deleting a user.
-create index request_records_by_owner on rag.request_records (owner_id);
+create index request_records_by_auth_user on rag.request_records (auth_user_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 

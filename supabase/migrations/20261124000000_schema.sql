@@ -168,6 +168,18 @@ $$;
 comment on function rag.is_dimensions is
   'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
 
+create function rag.is_issuers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as entry (issuer, audience)
+    where issuer !~ '^https?://\S+$' or jsonb_typeof(audience) not in ('string', 'null') or audience = '""');
+$$;
+
+comment on function rag.is_issuers is 'Whether the value is an object of audiences, or null, by issuer.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -193,11 +205,16 @@ create table rag.settings (
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  issuer text check (issuer ~ '^https?://\S+$'),
+  third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
+  constraint third_party_issuers_need_issuer
+    check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
 );
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
@@ -240,6 +257,10 @@ comment on column rag.settings.calibration_claims is
   'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.issuer is
+  'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
+comment on column rag.settings.third_party_issuers is
+  'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
@@ -269,7 +290,7 @@ begin
   cross join rag.settings
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
-  if found and auth.uid() is not null then
+  if found and rag.current_user_id() is not null then
     raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
       left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';
@@ -384,9 +405,90 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
+-- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
+-- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
+-- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
+
+create function rag.third_party_user_id(issuer text, subject text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
+  from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
+$$;
+
+comment on function rag.third_party_user_id is
+  'The id of a user of a third-party issuer: of the claims iss and sub. For rows that name the user, such as rag.members.';
+
+create function rag.auth_user_id(user_id uuid)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when substr(user_id::text, 15, 1) <> '8' then user_id end;
+$$;
+
+comment on function rag.auth_user_id is
+  'The id of a user of Supabase Auth, null for an id of rag.third_party_user_id. Columns with it reference auth.users.';
+
+create function rag.current_user_id()
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  -- The worker's role may not use Supabase's schema auth.
+  claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
+  issuer constant text := claims ->> 'iss';
+  own text;
+  others jsonb;
+begin
+  if claims is null then
+    return null;
+  elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
+    return nullif(claims ->> 'sub', '')::uuid;
+  end if;
+  select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
+  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+    -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
+    perform set_config('rag.own_issuer', issuer, true);
+    return nullif(claims ->> 'sub', '')::uuid;
+  elsif others ? issuer and not claims ? 'rag'
+    and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+  then
+    return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
+  end if;
+  raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
+    using errcode = 'PT401', detail = 'untrusted_issuer';
+end;
+$$;
+
+comment on function rag.current_user_id is
+  'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
+  'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
+  'and for a third-party token with the claim rag.';
+
+create function rag.token_claim()
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  claim constant jsonb := auth.jwt() -> 'rag';
+begin
+  if claim is not null then
+    -- Raises PT401 for a token of another issuer.
+    perform rag.current_user_id();
+  end if;
+  return claim;
+end;
+$$;
+
+comment on function rag.token_claim is 'The claim `rag` of the token, which only tokens that our functions sign have.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
--- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- these functions. These claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the
+-- org.) Claims that permit something without a user are read by rag.token_claim().
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 create function rag.has_scope(variadic scopes text[])
@@ -464,7 +566,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
+  select coalesce((rag.token_claim() ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -473,7 +575,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+  select coalesce(case when rag.token_claim() -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -486,7 +588,7 @@ create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'key_hash';
+  select rag.token_claim() ->> 'key_hash';
 $$;
 
 comment on function rag.lookup_hash is
@@ -496,7 +598,7 @@ create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
+  select (rag.token_claim() ->> 'lease')::uuid;
 $$;
 
 comment on function rag.lease_of_token is
@@ -506,7 +608,7 @@ create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+  select coalesce(rag.token_claim() -> 'metrics' = 'true', false);
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
@@ -658,6 +760,10 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    if current_user = 'rag_worker' then
+      -- Raises PT401 for a token of another issuer.
+      perform rag.current_user_id();
+    end if;
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
@@ -682,7 +788,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
-    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+    and rag.current_user_id() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
     raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
@@ -699,7 +805,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
@@ -898,11 +1004,12 @@ create index orgs_by_tier on rag.orgs (tier);
 
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null references auth.users (id) on delete cascade,
+  user_id uuid not null,
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   accepted_at timestamptz default now(),
+  auth_user_id uuid generated always as (rag.auth_user_id(user_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, user_id)
 );
 
@@ -912,8 +1019,11 @@ comment on column rag.members.name is
 comment on column rag.members.accepted_at is
   'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships() and the policy of rag.orgs: where user_id = auth.uid()
+-- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
+
+-- Deleting a user.
+create index members_by_auth_user on rag.members (auth_user_id);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -926,7 +1036,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
+  where members.user_id = (select rag.current_user_id()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -1016,7 +1126,7 @@ create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
-    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
+    where members.user_id = (select rag.current_user_id()) and members.accepted_at is null)));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
@@ -1032,7 +1142,7 @@ create policy "admins decide whether requests are recorded" on rag.orgs
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
+  using (user_id = (select rag.current_user_id()) or org_id = any (array(select rag.listed_org_ids())));
 
 create function rag.org_members(org_ids uuid[])
 returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)
@@ -1140,14 +1250,14 @@ create policy "admins invite users to their orgs" on rag.members
 
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+  using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
-  with check (case when user_id = (select auth.uid()) then accepted_at is not null
+  with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select auth.uid())
+  using (case when user_id = (select rag.current_user_id())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
@@ -1159,12 +1269,12 @@ begin
   -- First, so that of two admins who remove each other at once the second is no admin any more.
   perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot change members. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   elsif not exists (
     select from rag.members
-    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
+    where members.org_id = manage_members.org_id and members.user_id = rag.current_user_id() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -1185,7 +1295,7 @@ as $$
 #variable_conflict use_variable
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (org_id, auth.uid(), event, user_id::text, 0, 0);
+  values (org_id, rag.current_user_id(), event, user_id::text, 0, 0);
 end;
 $$;
 
@@ -1208,7 +1318,7 @@ begin
   elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
     raise exception 'name must have 1 to 200 characters, none of them invisible'
       using errcode = 'PT400', detail = 'invalid_name';
-  elsif user_id = auth.uid() then
+  elsif user_id = rag.current_user_id() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
   elsif (
@@ -1244,7 +1354,7 @@ declare
 begin
   if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
     perform rag.manage_members(org);
-    if user_id = auth.uid() then
+    if user_id = rag.current_user_id() then
       raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
         using errcode = 'PT409', detail = 'own_membership';
     end if;
@@ -1274,7 +1384,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
+  if row_security_active(tg_relid) and (case when new.user_id = rag.current_user_id()
     then (new.role, new.name) is distinct from (old.role, old.name)
     else new.accepted_at is distinct from old.accepted_at end)
   then
@@ -1301,7 +1411,7 @@ begin
   return query
     select members.org_id, orgs.name, members.role, members.created_at
     from rag.members join rag.orgs on orgs.id = members.org_id
-    where members.user_id = auth.uid() and members.accepted_at is null and auth.jwt() -> 'rag' is null
+    where members.user_id = rag.current_user_id() and members.accepted_at is null and auth.jwt() -> 'rag' is null
     order by members.created_at, members.org_id
     limit 100;
 end;
@@ -1320,10 +1430,10 @@ declare
 begin
   if accept then
     update rag.members set accepted_at = now()
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null;
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null;
   elsif auth.jwt() -> 'rag' is null then
     delete from rag.members
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null
       and not accept;
   end if;
   if not found then
@@ -1350,7 +1460,7 @@ begin
   -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
   execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
     'members use their org''s ' || coalesce(label, table_name), table_name,
-    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select auth.uid()) '
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select rag.current_user_id()) '
       'or org_id = any (array(select rag.admin_org_ids())))');
 end;
 $$;
@@ -1480,7 +1590,7 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'This name belongs to another user. Choose another name.'
@@ -1518,7 +1628,7 @@ as $$
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
-      then collections.owner_id is null or collections.owner_id = auth.uid()
+      then collections.owner_id is null or collections.owner_id = rag.current_user_id()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
@@ -1710,7 +1820,7 @@ begin
   perform rag.check_config(config, config);
   org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then rag.current_user_id() end);
   perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
@@ -1970,7 +2080,7 @@ begin
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+  if rag.current_user_id() is not null and old.org_id not in (select rag.admin_org_ids()) then
     deleted.deleted_at := coalesce(old.deleted_at, now());
     insert into rag.collections values (deleted.*);
   end if;
@@ -2276,11 +2386,11 @@ call rag.bind_keys('originals');
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
-  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
-  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  using (true) with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 -- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
 -- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
@@ -2335,7 +2445,7 @@ begin
   end if;
   insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
   -- A session of the deployer is not limited.
-  if bytes > 0 and auth.uid() is not null then
+  if bytes > 0 and rag.current_user_id() is not null then
     perform rag.check_storage(org_id);
   end if;
   if random() < 0.0625 then
@@ -2589,8 +2699,6 @@ create table rag.jobs (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
-  passages_hash text check (passages_hash ~ '^[0-9a-f]{64}$'),
-  embeddings extensions.halfvec[] check (cardinality(embeddings) between 1 and 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -2605,8 +2713,6 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
-  check ((embeddings is null) = (passages_hash is null)),
-  check (embeddings is null or state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -2618,9 +2724,6 @@ comment on column rag.jobs.user_id is 'The user who requested the job; the worke
 comment on column rag.jobs.document is
   'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
-comment on column rag.jobs.passages_hash is
-  'Of an ingestion whose embedder failed: SHA-256 of the model and of all passages. The next column has the vectors of '
-  'the first passages. The next attempt continues after them if it makes the same passages.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
@@ -2649,7 +2752,7 @@ call rag.bind_keys('jobs');
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and attempts = 0
+  with check (user_id = (select rag.current_user_id()) and attempts = 0
     and (state = 'waiting' or kind = 'extraction' and state = 'done'));
 
 -- No user's own token names a lease: only the worker's for one job does. An extraction is requested again by an update.
@@ -2657,7 +2760,7 @@ create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
-    or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+    or user_id = (select rag.current_user_id()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);
@@ -2681,7 +2784,7 @@ begin
   where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+  values (document.org_id, document.id, document.collection_id, document.owner_id, rag.current_user_id(), fields);
 end;
 $$;
 
@@ -2738,8 +2841,8 @@ as $$
     for update of documents skip locked
   ), failed as (
     update rag.jobs
-    set state = 'failed', lease = null, step = null, passages_hash = null, embeddings = null,
-      finished_at = clock_timestamp(), error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
+    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
+      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
@@ -2895,8 +2998,7 @@ comment on function public.rag_claim_jobs is
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint,
-  passages_hash text, embeddings text[]
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2914,7 +3016,7 @@ begin
 
   return query
   select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(job.org_id)).file_bytes, job.passages_hash, job.embeddings::text[]
+    collections.config, (rag.org_tier(job.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = job.org_id and originals.document_id = job.document_id;
@@ -2923,8 +3025,7 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have; passages_hash and embeddings as rag_extend_job stored them. It extends the '
-  'lease and sets the step: fetching, or converting if the '
+  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
@@ -2960,36 +3061,21 @@ comment on function public.rag_store_content is
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
-create function public.rag_extend_job(
-  step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
-)
+create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   job constant rag.jobs := rag.lock_job('ingestion');
-  -- A page that differs at each attempt is no progress.
-  is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
-    and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = job.org_id and jobs.id = job.id;
-  if rag_extend_job.embeddings is not null then
-    update rag.jobs
-    set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
-      attempts = case when is_further then 0 else job.attempts end
-    where jobs.org_id = job.org_id and jobs.id = job.id;
-  end if;
 end;
 $$;
 
-comment on function public.rag_extend_job is
-  'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
-  'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
-  'before, the count of attempts begins anew.';
+comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -3039,8 +3125,8 @@ begin
   perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
     document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null, passages_hash = null,
-    embeddings = null, finished_at = clock_timestamp()
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
+    finished_at = clock_timestamp()
   where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
@@ -3079,8 +3165,6 @@ begin
     due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
       else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
-    passages_hash = case when retry_seconds is not null then jobs.passages_hash end,
-    embeddings = case when retry_seconds is not null then jobs.embeddings end,
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
@@ -3435,7 +3519,7 @@ begin
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
     content, content_hash, status)
-  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+  values (home.org_id, home.id, case when input.private then rag.current_user_id() else home.owner_id end,
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
@@ -3500,7 +3584,7 @@ begin
   from rag.originals
   join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
   where originals.org_id = home.org_id and originals.collection_id = home.id
-    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     perform rag.take_upload(home, take_upload_once.path);
   end if;
@@ -3836,7 +3920,7 @@ begin
   loop
     document.number := input.number;
     document.id := rag.time_ordered_id();
-    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.owner_id := case when input.private then rag.current_user_id() else home.owner_id end;
     document.external_id := input.external_id;
     document.source_type := coalesce(input.source_type, 'doc');
     document.title := input.title;
@@ -4149,7 +4233,7 @@ begin
     select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = auth.uid() and documents.external_id = any (names)
+      and documents.owner_id = rag.current_user_id() and documents.external_id = any (names)
     union all
     select documents.external_id, documents
     from rag.documents
@@ -4285,7 +4369,7 @@ begin
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id
         -- An admin sees more, but not by these names.
-        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
+        and (documents.owner_id is null or documents.owner_id = any (array[rag.current_user_id(), home.owner_id]))
         and not exists (
           select from unnest(facets) as asked (facet)
           where not exists (
@@ -4539,7 +4623,7 @@ comment on function public.rag_resolve_workspace is
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
@@ -4553,6 +4637,7 @@ create table rag.api_keys (
   last_used_at timestamptz,
   revoked_at timestamptz,
   replaced_at timestamptz,
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
@@ -4573,8 +4658,9 @@ comment on column rag.api_keys.last_used_at is
 comment on column rag.api_keys.replaced_at is
   'When a new key replaced this one. The old key may stay valid until expires_at.';
 
--- Cascades from a deleted user or collection.
+-- rag_list_keys; and cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_auth_user on rag.api_keys (auth_user_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
@@ -4584,11 +4670,11 @@ alter table rag.api_keys force row level security;
 create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
   for all to authenticated
   using ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 
@@ -4676,15 +4762,15 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || rag.current_user_id()::text, 0));
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = rag.current_user_id()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
@@ -4723,7 +4809,7 @@ begin
     select named.id into bound
     from rag.collections as named
     where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
-      and (named.owner_id is null or named.owner_id = auth.uid())
+      and (named.owner_id is null or named.owner_id = rag.current_user_id())
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
@@ -4733,7 +4819,7 @@ begin
   end if;
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
-  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
+  values (org_id, rag.current_user_id(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
   return next rag.render(made);
 end;
@@ -4764,7 +4850,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
+    and present.owner_id = rag.current_user_id() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
@@ -5276,7 +5362,7 @@ create policy "a key sees uploads with documents:write" on rag.object_removals
 create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
-    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
+    or (split_part(path, '/', 3) = (select rag.current_user_id())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
 create policy "a key removes with a scope that deletes" on rag.object_removals
@@ -5398,7 +5484,7 @@ as $$
     select from rag.object_removals
     where object_removals.org_id = any (array(select rag.current_org_ids()))
       and object_removals.path = may_upload_object.name
-      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text);
 $$;
 
 comment on function rag.may_upload_object is
@@ -5408,7 +5494,7 @@ create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'object';
+  select rag.token_claim() ->> 'object';
 $$;
 
 comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
@@ -5488,17 +5574,17 @@ begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
   if 50 <= (
     select count(*) from rag.object_removals
-    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
+    where object_removals.org_id = home.org_id and object_removals.owner_id = rag.current_user_id()
       and object_removals.expected_until > now())
   then
     raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
       using errcode = 'PT429', detail = 'too_many_uploads';
   end if;
-  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
+  path := concat_ws('/', home.org_id, home.id, rag.current_user_id(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
-  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
+  values (home.org_id, rag_begin_upload.path, home.id, rag.current_user_id(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
@@ -5518,7 +5604,7 @@ begin
   delete from rag.object_removals
   where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
     and object_removals.path = take_upload.path
-    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     raise exception 'There is no such upload. Check its id, or begin another.'
       using errcode = 'PT404', detail = 'upload_not_found';
@@ -6276,7 +6362,7 @@ create table rag.sources (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  user_id uuid not null default auth.uid(),
+  user_id uuid not null default rag.current_user_id(),
   kind text not null check (kind in ('website', 'bucket')),
   address text not null check (length(address) <= 2000 and rag.is_visible_text(address) and address !~ '::'
     and address ~ case kind
@@ -6404,11 +6490,11 @@ create policy "admins see items of sources" on rag.source_items
 -- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+  with check (user_id = (select rag.current_user_id()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
+  using (true) with check (user_id = (select rag.current_user_id()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);
@@ -6447,7 +6533,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and sources.resume_after is not null
+      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -6557,13 +6643,13 @@ begin
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
     enabled = coalesce(rag_update_source.enabled, renewed.enabled),
-    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = rag.current_user_id(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
-    -- leaves out those that ask not to be indexed.
-    update rag.sources as renewed set due_at = clock_timestamp()
+    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
+    -- out those that ask not to be indexed.
+    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
@@ -6599,7 +6685,7 @@ begin
     raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
   end if;
   update rag.sources
-  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = rag.current_user_id()
   where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
   return query select * from public.rag_list_sources(source_id);
 end;
@@ -6755,8 +6841,7 @@ begin
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
-  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease
-    and ended.due_at > clock_timestamp();
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
   return found;
 end;
 $$;
@@ -6764,7 +6849,7 @@ $$;
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
   'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
-  'worker whose lease has ended, which changes nothing.';
+  'worker that has lost the lease, which changes nothing.';
 
 create function rag.lock_source()
 returns rag.sources
@@ -6776,7 +6861,6 @@ begin
   select sources.* into source
   from rag.sources
   where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
-    and sources.due_at > clock_timestamp()
   for update;
   if not found then
     raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
@@ -6785,7 +6869,7 @@ begin
 end;
 $$;
 
-comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease has ended.';
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
@@ -6966,8 +7050,8 @@ alter table rag.query_embeddings force row level security;
 
 create policy "users remember their own questions" on rag.query_embeddings
   for all to authenticated
-  using (user_id = (select auth.uid()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
@@ -6978,7 +7062,7 @@ begin
   return (
     select remembered.embedding::real[]
     from rag.query_embeddings as remembered
-    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
       and remembered.created_at > now() - make_interval(secs => max_age_seconds));
 end;
 $$;
@@ -6995,7 +7079,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := auth.uid();
+  caller constant uuid := rag.current_user_id();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec;
 begin
@@ -7570,7 +7654,7 @@ create type rag.result_row as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 comment on type rag.result_row is
@@ -7593,9 +7677,7 @@ begin
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, to_rows.ignored_filters, (
-      select collections.name from rag.collections
-      where collections.org_id = documents.org_id and collections.id = documents.collection_id)
+    documents.owner_id, documents.created_by, to_rows.ignored_filters
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
@@ -9624,7 +9706,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id, state)
-  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, rag.current_user_id(),
     case when exists (
       select from jsonb_array_elements(chunked.chunks) as item (body)
       where jsonb_typeof(item.body -> 'names') is distinct from 'array') then 'waiting' else 'done' end
@@ -9648,7 +9730,7 @@ begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
   set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
-    user_id = coalesce(auth.uid(), user_id)
+    user_id = coalesce(rag.current_user_id(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';
 end;
@@ -9784,7 +9866,7 @@ begin
   for no key update;
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
   select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
-    auth.uid()
+    rag.current_user_id()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.
@@ -11485,12 +11567,13 @@ comment on function public.rag_graph_of is
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   collection_id uuid,
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
@@ -11504,8 +11587,10 @@ comment on column rag.sessions.collection_id is
 comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
--- rag_list_sessions; and deleting a user.
+-- rag_list_sessions.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
+-- Deleting a user.
+create index sessions_by_auth_user on rag.sessions (auth_user_id);
 -- Deleting a collection.
 create index sessions_by_collection on rag.sessions (org_id, collection_id);
 
@@ -11541,13 +11626,13 @@ call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a session is its user's alone" on rag.messages
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated
@@ -11725,7 +11810,7 @@ begin
     home.org_id := rag.resolve_org(org_id);
     collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
+    values (home.org_id, rag.current_user_id(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
@@ -11781,7 +11866,7 @@ begin
     select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
       sessions.message_count, sessions.created_at, sessions.last_message_at
     from rag.sessions
-    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
+    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select rag.current_user_id())
     order by sessions.last_message_at desc, sessions.id
     limit "limit" offset "offset";
 end;
@@ -12341,8 +12426,8 @@ alter table rag.api_metrics force row level security;
 
 create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_record_metrics(measures jsonb)
 returns void
@@ -12359,7 +12444,7 @@ begin
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, 
+  select rag.current_user_id(), measured.name, measured.label, 
     -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
@@ -12408,8 +12493,8 @@ alter table rag.rate_limits force row level security;
 
 create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
-  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
-  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+  using (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]));
 
 -- A link has windows for each document. Those of users are reused.
 create policy "the worker sees ended windows of links" on rag.rate_limits
@@ -12437,8 +12522,8 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
@@ -12451,7 +12536,7 @@ as $$
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
   ), own as (
-    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
+    select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
     select coalesce(per_minute, caller_limits.requests),
       case when per_minute is null then caller_limits.window_seconds else 60 end, 1
@@ -12467,7 +12552,7 @@ as $$
   select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
   union all
   (
-    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    select rag.current_user_id(), caller_limits.bucket, higher.requests, higher.window_seconds
     from (
       select shared.requests, shared.window_seconds from shared
       union all
@@ -12477,7 +12562,7 @@ as $$
     limit 1
   )
   union all
-  select auth.uid(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
+  select rag.current_user_id(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
     max(requests_per_day), 86400
   from tiers_of_caller
   having bool_and(requests_per_day is not null);
@@ -12540,7 +12625,7 @@ begin
     return;
   end if;
   select * into counted
-  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -12561,14 +12646,14 @@ as $$
 #variable_conflict use_variable
 begin
   update rag.request_counts as present set total = present.total + 1
-  where present.user_id = auth.uid() and present.function = count_request.function
+  where present.user_id = rag.current_user_id() and present.function = count_request.function
     and present.outcome = count_request.outcome;
   if not found then
     insert into rag.request_counts as present (user_id, function, outcome, total)
-    select auth.uid(), function, outcome, 1
+    select rag.current_user_id(), function, outcome, 1
     where (
       select count(distinct named.function) from rag.request_counts as named
-      where named.user_id = auth.uid() and named.function <> count_request.function) < 64
+      where named.user_id = rag.current_user_id() and named.function <> count_request.function) < 64
     on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   end if;
 end;
@@ -12589,12 +12674,12 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
+  link constant text := 'link ' || (rag.token_claim() ->> 'document');
   per record;
   paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
-  if auth.uid() is null or coalesce(requests, 0) < 1
+  if rag.current_user_id() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif (link is null and bucket not in ('rag', 'api', 'ingest')) or bucket is distinct from coalesce(link, bucket)
@@ -12606,7 +12691,7 @@ begin
     -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*, '{}'::text[], null::boolean
-    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    from rag.count_hits(rag.current_user_id(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
@@ -12618,7 +12703,7 @@ begin
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%', named.caller_id = auth.uid()
+    order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
@@ -12733,19 +12818,19 @@ alter table rag.org_calls force row level security;
 create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
-  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id())) with check (owner_id = (select rag.current_user_id()));
 
 create function rag.first_counted_day()
 returns date
@@ -12787,7 +12872,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.org_calls as present (org_id, owner_id, day, total)
-  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
+  select own.ids[1], rag.current_user_id(), (clock_timestamp() at time zone 'UTC')::date, 1
   from (select array(select rag.current_org_ids()) as ids) as own
   where cardinality(own.ids) = 1
   on conflict on constraint org_calls_pkey do update set total = present.total + 1;
@@ -12917,11 +13002,11 @@ alter table rag.token_usage force row level security;
 create policy "members use their org's token_usage, metrics read all" on rag.token_usage
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids())))
     or (select rag.reads_metrics()))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls of the functions add tokens" on rag.token_usage
@@ -12978,7 +13063,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (usage.org_id, auth.uid(), enqueue_quota_events.event, usage.quota, 0, 0);
+  values (usage.org_id, rag.current_user_id(), enqueue_quota_events.event, usage.quota, 0, 0);
   if rag.has_subscriber(usage.org_id, null, enqueue_quota_events.event) then
     perform rag.enqueue_event(usage.org_id, null, null, enqueue_quota_events.event, jsonb_build_object(
       'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));
@@ -13153,8 +13238,8 @@ call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
-  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+  using (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()));
 
 create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
@@ -13180,7 +13265,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.stored_responses as present
-    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
@@ -13215,7 +13300,7 @@ begin
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
@@ -13241,7 +13326,7 @@ declare
 begin
   insert into rag.stored_responses as present (
     org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+  values (home, rag.current_user_id(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
     moment + make_interval(secs => lease_seconds), moment, scope)
   on conflict on constraint stored_responses_pkey do update
   set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
@@ -13288,7 +13373,7 @@ begin
 
     select * into known
     from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
@@ -13322,7 +13407,7 @@ as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.stored_responses as present
-    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -13355,7 +13440,7 @@ begin
   update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
     and present.claim = rag_store_response.claim;
   return found;
@@ -13375,7 +13460,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.stored_responses as present
-  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
   return found;
@@ -13398,8 +13483,7 @@ comment on function public.rag_release_response is
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
-  key_id uuid,
+  owner_id uuid not null,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13422,12 +13506,12 @@ create table rag.request_records (
   reason text check (length(reason) <= 2000),
   verdict text check (verdict in ('right', 'wrong')),
   document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id)
 );
 
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
-comment on column rag.request_records.key_id is 'The API key of the request; null for the user''s own token.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
@@ -13449,7 +13533,7 @@ create index request_records_by_time on rag.request_records (org_id, created_at 
 -- rag.get_record.
 create index request_records_by_request on rag.request_records (org_id, request_id);
 -- Deleting a user.
-create index request_records_by_owner on rag.request_records (owner_id);
+create index request_records_by_auth_user on rag.request_records (auth_user_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
@@ -13458,8 +13542,7 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid())
-    and key_id is not distinct from (select nullif(rag.caller_id(), auth.uid())));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -13538,12 +13621,12 @@ begin
     return false;
   end if;
   -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if rag.creator_id() <> auth.uid() then
+  if rag.creator_id() <> rag.current_user_id() then
     return null;
   end if;
-  insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries, passages,
+  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, auth.uid(), nullif(rag.caller_id(), auth.uid()), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
@@ -13654,15 +13737,6 @@ comment on function rag.passages_of_record is
   'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
   'each leg of the search that scored them.';
 
-create function rag.key_name(org_id uuid, key_id uuid)
-returns text
-language sql stable security invoker set search_path = ''
-as $$
-  select api_keys.name from rag.api_keys where api_keys.org_id = key_name.org_id and api_keys.id = key_name.key_id;
-$$;
-
-comment on function rag.key_name is 'The name of an API key; null for a key that the caller may not list.';
-
 create function public.rag_get_record(record_id text)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -13674,7 +13748,7 @@ declare
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'key_name', rag.key_name(present.org_id, present.key_id), 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
     'document_ids', array(
       select documents.id from rag.documents
       where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
@@ -13704,7 +13778,7 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('admin');
   delete from rag.request_records
-  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, rag.current_user_id());
   get diagnostics removed = row_count;
   return removed;
 end;
@@ -13767,7 +13841,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   present constant rag.request_records := rag.get_record(record_id);
 begin
-  if present.owner_id <> auth.uid() then
+  if present.owner_id <> rag.current_user_id() then
     raise exception 'Only the user who asked may rate an answer.' using errcode = 'PT403', detail = 'asker_required';
   elsif rating not in ('up', 'down') then
     raise exception 'rating must be up, down or null' using errcode = 'PT400', detail = 'invalid_rating';
@@ -13834,8 +13908,8 @@ begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
     with listed as not materialized (
-      select present.id, present.request_id, present.org_id, present.owner_id, present.key_id, present.function,
-        present.question, present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
+        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
         present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
         present.completion_tokens, present.created_at
       from rag.request_records as present
@@ -13853,8 +13927,7 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position'
-        || jsonb_build_object('key_name', rag.key_name(page.org_id, page.key_id)) order by page.position), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
     from page);
 end;
 $$;
@@ -13955,14 +14028,14 @@ call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()));
+  with check (user_id = (select rag.current_user_id()));
 
 create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select rag.current_user_id())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events
@@ -13993,7 +14066,7 @@ begin
   insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), rag.current_user_id(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_record_metrics(rag_record_event.measures);
@@ -14216,8 +14289,7 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
-  writes text
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14231,8 +14303,6 @@ begin
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
-  writes := case when pg_is_in_recovery() then 'standby'
-    when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
@@ -14251,8 +14321,7 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
-  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';
 
 -- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
@@ -14445,7 +14514,7 @@ grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
 grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
-  error_message, passages_hash, embeddings, finished_at)
+  error_message, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -14466,7 +14535,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
@@ -14495,8 +14564,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
-  passages_hash, embeddings) on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
+  on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
@@ -14532,7 +14601,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(),
+  rag.current_user_id(), rag.token_claim(), rag.is_issuers(jsonb), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -14594,7 +14664,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
-      ('guarded', 'rag_extend_job(text,integer,text,extensions.halfvec[])'),
+      ('guarded', 'rag_extend_job(text,integer)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),

@@ -12,6 +12,7 @@ import pytest
 from jose import jwt
 
 from functions import collections, documents, health, mcp
+from local import access_tokens
 from local.verify_command import deployment_of
 from shared.access.jwt_verifier import bearer, is_token
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user, with_scope
@@ -308,6 +309,29 @@ def test_the_sweep_finds_memberships_that_admit_everyone(world: World, sql_sweep
     details = {finding.target: finding.detail for finding in of_functions if finding.attack == stranger}
     assert details.keys() == {"rag_list_collections", "rag_delete_document"}
     assert "it changed chunks (-1 +0)" in details["rag_delete_document"]
+
+
+@pytest.mark.postgres
+def test_the_sweep_finds_a_caller_whose_issuer_is_not_checked(world: World):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.current_user_id'::regproc)")
+    plant = (
+        "create or replace function rag.current_user_id() returns uuid language sql stable "
+        "set search_path = '' as $$ select auth.uid() $$"
+    )
+    issuer = "https://app.clerk.example"
+    world.sql(
+        "update rag.settings set issuer = %s, third_party_issuers = jsonb_build_object(%s::text, null)",
+        access_tokens.issuer(world.stack.url), issuer,
+    )  # fmt: skip
+    try:
+        with open_sql_sweep(deployment_of(world.stack)) as sweep:
+            assert on_functions(sweep, exactly("rag_list_collections")) == []
+            with schema_change(world, plant, original.replace("%", "%%")):
+                findings = on_functions(sweep, exactly("rag_list_collections"))
+    finally:
+        world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
+    attacks = attacks_on(findings, "rag_list_collections")
+    assert {"a token of another issuer", f"the admin's id as a subject of {issuer}"} <= attacks
 
 
 @pytest.mark.postgres

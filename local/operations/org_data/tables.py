@@ -82,6 +82,7 @@ select c.relname, array_agg(a.attname::text order by a.attnum),
   array_agg(format_type(a.atttypid, null) order by a.attnum)
 from pg_class as c
 join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  and a.attgenerated = ''
 where c.relnamespace = 'rag'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
 group by c.relname
 order by c.relname

@@ -1,0 +1,136 @@
+"""rag.current_user_id(): the caller by the issuer and the subject of the token, straight in SQL."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from local import access_tokens
+from shared.access.jwt_verifier import third_party_user_id
+from tests.actors import World
+from tests.conftest import People
+
+OWN, CLERK, AUTH0 = (
+    "https://ref.supabase.co/auth/v1",
+    "https://app.clerk.example",
+    "https://app.auth0.example/",
+)
+CURRENT = "select rag.current_user_id()::text"
+
+
+@pytest.fixture
+def issuers(world: World) -> Iterator[None]:
+    """Clerk, whose tokens have no audience, and Auth0, with an audience."""
+    world.sql(
+        "update rag.settings set issuer = %s, "
+        "third_party_issuers = jsonb_build_object(%s::text, null, %s::text, 'app')",
+        OWN, CLERK, AUTH0,
+    )  # fmt: skip
+    yield
+    world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
+
+
+def current(world: World, people: People, **claims: Any) -> str | None:
+    ((user_id,),) = world.as_user(people.ann, CURRENT, **claims)
+    return str(user_id) if user_id else None
+
+
+def refuse(world: World, people: People, **claims: Any) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        current(world, people, **claims)
+    assert (raised.value.sqlstate, raised.value.diag.message_detail) == ("PT401", "untrusted_issuer"), claims
+
+
+def test_without_configuration_only_tokens_of_supabase_auth_count(world: World, people: People):
+    for issuer in (access_tokens.issuer(people.ann.stack.url), OWN, None):
+        assert current(world, people, iss=issuer) == people.ann.id
+    # An issuer that the project trusts for other parts of an app may have ann's id as a subject.
+    for issuer in (CLERK, f"{OWN}/", "", "supabase"):
+        refuse(world, people, iss=issuer)
+
+
+def test_supabase_s_own_users_keep_their_id(issuers: None, world: World, people: People):
+    assert current(world, people, iss=OWN) == people.ann.id
+    # Now only this issuer is Supabase Auth.
+    for issuer in ("https://another.supabase.co/auth/v1", f"{OWN}/", None):
+        refuse(world, people, iss=issuer)
+
+
+def test_another_issuer_s_user_has_an_id_of_issuer_and_subject(issuers: None, world: World, people: People):
+    by_clerk = current(world, people, iss=CLERK, sub="user_2abc")
+    by_auth0 = current(world, people, iss=AUTH0, sub="user_2abc", aud=["app", "userinfo"])
+    assert by_clerk == third_party_user_id(CLERK, "user_2abc")
+    assert by_auth0 == third_party_user_id(AUTH0, "user_2abc")
+    assert by_clerk != by_auth0
+    assert UUID(by_clerk).version == 8
+    subjects = ("", "auth0|5f7c", "ü", people.ann.id, people.ann.id.upper())
+    ids = [current(world, people, iss=CLERK, sub=subject) for subject in subjects]
+    assert ids == [None, *(third_party_user_id(CLERK, subject) for subject in subjects[1:])]
+    assert people.ann.id not in ids
+
+
+def test_a_subject_that_is_a_user_of_supabase_sees_nothing_of_theirs(
+    issuers: None, world: World, people: People
+):
+    member = "select role from rag.memberships()"
+    assert world.as_user(people.ann, member, iss=OWN) == [("member",)]
+    assert world.as_user(people.ann, member, iss=CLERK) == []
+
+
+def test_unlisted_issuers_and_other_audiences_are_refused(issuers: None, world: World, people: People):
+    for claims in (
+        {"iss": f"{CLERK}/"},
+        {"iss": CLERK.upper()},
+        {"iss": AUTH0.rstrip("/"), "aud": "app"},
+        {"iss": AUTH0, "aud": "another"},
+        {"iss": AUTH0, "aud": ["another"]},
+        {"iss": AUTH0, "aud": {"app": 1}},
+        {"iss": AUTH0},
+    ):
+        refuse(world, people, sub="x", **claims)
+    assert current(world, people, sub="x", iss=CLERK, aud="anything")
+
+
+def test_a_third_party_token_has_no_claim_of_the_functions(issuers: None, world: World, people: People):
+    claims: dict[str, Any]
+    for claims in ({"org": people.acme.id}, {"metrics": True}, {"key_hash": "0" * 64}, {"object": "a/b/c"}):
+        refuse(world, people, iss=CLERK, sub="x", rag=claims)
+        for function in ("reads_metrics", "lookup_hash", "lease_of_token", "deletable_object", "caller_id"):
+            with pytest.raises(psycopg.Error) as raised:
+                world.as_user(people.ann, f"select rag.{function}()", iss=CLERK, sub="", rag=claims)
+            assert raised.value.sqlstate == "PT401"
+    assert world.as_user(people.ann, "select rag.reads_metrics()", iss=OWN, rag={"metrics": True}) == [
+        (True,)
+    ]
+
+
+def test_the_configuration_is_checked(world: World):
+    for fields in (
+        f"third_party_issuers = '{{\"{CLERK}\": null}}'",
+        f"issuer = '{OWN}', third_party_issuers = '{{\"{OWN}\": null}}'",
+        f"issuer = '{OWN}', third_party_issuers = '{{\"{CLERK}\": 1}}'",
+        f"issuer = '{OWN}', third_party_issuers = '{{\"{CLERK} \": null}}'",
+        f"issuer = '{OWN}', third_party_issuers = '[\"{CLERK}\"]'",
+        "issuer = ''",
+    ):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            world.sql(f"update rag.settings set {fields}")
+
+
+def test_no_user_writes_the_configuration(people: People, world: World):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ada, "update rag.settings set issuer = 'https://evil.example'")
+
+
+def test_rows_of_users_that_are_not_in_auth_users(people: People, world: World):
+    """Their foreign key refuses no third-party user, and still refuses an unknown user of Supabase Auth."""
+    user = third_party_user_id(CLERK, "user_2abc")
+    add = "insert into rag.members (org_id, user_id) values (%s, %s)"
+    world.sql(add, people.acme.id, user)
+    assert world.sql("select auth_user_id from rag.members where user_id = %s", user) == [(None,)]
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        world.sql(add, people.acme.id, str(uuid4()))
+    world.sql("delete from auth.users where id = %s", people.ann.id)
+    assert world.sql("select from rag.members where user_id = %s", people.ann.id) == []
