@@ -410,6 +410,81 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
+-- Secrets in Supabase Vault, where the project has it: those of webhooks and the credentials of sources. Vault encrypts them
+-- in tables, backups and replicas. For each secret, its table has a column and a column …_id for the id in Vault, of which
+-- one is null; without Vault the table has the secret itself.
+--
+-- These three functions are the only ones that run as their owner, because Vault grants its functions to no user. Users cannot
+-- call them: two are triggers, and the worker's role alone executes the third. They touch no table of schema rag, and of
+-- Vault only secrets whose name begins with "rag.".
+
+create function rag.store_in_vault()
+returns trigger
+language plpgsql volatile security definer set search_path = ''
+as $$
+declare
+  field text;
+  content text;
+begin
+  if coalesce(has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false) then
+    foreach field in array tg_argv loop
+      content := to_jsonb(new) ->> field;
+      if content is not null then
+        new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
+          vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
+      end if;
+    end loop;
+  end if;
+  return new;
+end;
+$$;
+
+comment on function rag.store_in_vault is
+  'Trigger that moves the named columns to Supabase Vault, if the project has it. It runs as its owner, to whom alone Vault '
+  'grants this.';
+
+create function rag.erase_from_vault()
+returns trigger
+language plpgsql volatile security definer set search_path = ''
+as $$
+declare
+  field text;
+  gone uuid;
+begin
+  foreach field in array tg_argv loop
+    gone := to_jsonb(old) ->> (field || '_id');
+    -- A rotated secret has become the old one.
+    if gone is not null and not exists (select from jsonb_each_text(to_jsonb(new)) as kept where kept.value = gone::text) then
+      delete from vault.secrets where secrets.id = gone and secrets.name like 'rag.%';
+    end if;
+  end loop;
+  return null;
+end;
+$$;
+
+comment on function rag.erase_from_vault is
+  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced. It runs as its owner, to '
+  'whom alone Vault grants this.';
+
+create function rag.secret_in_vault(secret_id uuid)
+returns text
+language plpgsql stable strict security definer set search_path = ''
+as $$
+begin
+  return (
+    select decrypted_secrets.decrypted_secret
+    from vault.decrypted_secrets
+    where decrypted_secrets.id = secret_in_vault.secret_id and decrypted_secrets.name like 'rag.%');
+exception when others then
+  -- Another project's key encrypted it, or Vault was removed: the claims of all others go on.
+  return null;
+end;
+$$;
+
+comment on function rag.secret_in_vault is
+  'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
+  'alone Vault grants this.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
@@ -5558,30 +5633,41 @@ comment on column rag.webhooks.collection_id is
 comment on column rag.webhooks.enabled is
   'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
+-- As a type, because a trigger may move the secret to Vault before the table checks its row.
+create domain rag.webhook_secret as text check (value ~ '^whsec_[A-Za-z0-9+/]{43}=$');
+
+comment on domain rag.webhook_secret is 'The signing secret of a webhook.';
+
 create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
   url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   description text check (length(description) <= 500 and rag.is_visible_text(description)),
-  secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
-  old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  secret rag.webhook_secret,
+  secret_id uuid,
+  old_secret rag.webhook_secret,
+  old_secret_id uuid,
   old_secret_until timestamptz,
   failing_since timestamptz,
   paused_until timestamptz,
   primary key (org_id, webhook_id),
+  check (num_nonnulls(secret, secret_id) = 1),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
 
 comment on table rag.endpoints is
   'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
   'worker reads it.';
-comment on column rag.endpoints.old_secret is 'The previous secret, while both secrets sign.';
+comment on column rag.endpoints.secret is 'The signing secret, in a project without Vault; the next column: its id in Vault.';
+comment on column rag.endpoints.old_secret is
+  'The previous secret, while both secrets sign; the next column: its id in Vault.';
 comment on column rag.endpoints.failing_since is
   'The time of the first failure since the last success; the next column: the end of the pause before a new attempt.';
 
 -- Expired old secrets.
-create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
+create index endpoints_old_secrets on rag.endpoints (old_secret_until)
+  where old_secret is not null or old_secret_id is not null;
 
 call rag.admit_members('webhooks');
 call rag.admit_members('endpoints');
@@ -5623,6 +5709,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   new.old_secret := case when new.old_secret_until > now() then old.secret end;
+  new.old_secret_id := case when new.old_secret_until > now() then old.secret_id end;
   return new;
 end;
 $$;
@@ -5632,7 +5719,15 @@ comment on function rag.store_old_secret is
 
 -- The admin who rotates a secret cannot read the old one.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
+  for each row when (new.secret is not null and new.secret is distinct from old.secret)
+  execute function rag.store_old_secret();
+
+-- After keep_old_secret: triggers run in the order of their names.
+create trigger store_in_vault before insert or update on rag.endpoints
+  for each row execute function rag.store_in_vault('secret', 'old_secret');
+
+create trigger erase_from_vault after update or delete on rag.endpoints
+  for each row execute function rag.erase_from_vault('secret', 'old_secret');
 
 -- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
 
@@ -5861,7 +5956,8 @@ as $$
   ) as undeliverable
   where deliveries.org_id = undeliverable.org_id and deliveries.id = undeliverable.id;
 
-  update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
+  update rag.endpoints set old_secret = null, old_secret_id = null
+  where (old_secret is not null or old_secret_id is not null) and old_secret_until <= now();
 $$;
 
 comment on function rag.clear_deliveries is
@@ -5954,8 +6050,10 @@ begin
     returning claimed.*
   )
   select claimed.org_id, claimed.id, claimed.lease, claimed.attempts, claimed.event_id, claimed.event,
-    claimed.object, claimed.created_at, endpoints.url, endpoints.secret,
-    case when endpoints.old_secret_until > now() then endpoints.old_secret end
+    claimed.object, claimed.created_at, endpoints.url,
+    coalesce(endpoints.secret, rag.secret_in_vault(endpoints.secret_id)),
+    case when endpoints.old_secret_until > now()
+      then coalesce(endpoints.old_secret, rag.secret_in_vault(endpoints.old_secret_id)) end
   from claimed
   join rag.endpoints on endpoints.org_id = claimed.org_id and endpoints.webhook_id = claimed.webhook_id
   where claimed.lease is not null;
@@ -6342,17 +6440,32 @@ create index sources_due on rag.sources (due_at) where enabled;
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
 
+-- As a type, because a trigger may move the credentials to Vault before the table checks its row.
+create domain rag.bucket_credentials as jsonb check (rag.is_source_credentials(value));
+
+comment on domain rag.bucket_credentials is 'The credentials of a bucket.';
+
 create table rag.source_credentials (
   org_id uuid not null,
   source_id uuid not null,
   owner_id uuid,
-  credentials jsonb not null check (rag.is_source_credentials(credentials)),
+  credentials rag.bucket_credentials,
+  credentials_id uuid,
   primary key (org_id, source_id),
+  check (num_nonnulls(credentials, credentials_id) = 1),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
 );
 
 comment on table rag.source_credentials is
   'Credentials of buckets. Admins write them; only the worker reads them.';
+comment on column rag.source_credentials.credentials is
+  'The credentials, in a project without Vault; the next column: their id in Vault.';
+
+create trigger store_in_vault before insert or update on rag.source_credentials
+  for each row execute function rag.store_in_vault('credentials');
+
+create trigger erase_from_vault after update or delete on rag.source_credentials
+  for each row execute function rag.erase_from_vault('credentials');
 
 create table rag.source_items (
   org_id uuid not null,
@@ -6703,7 +6816,8 @@ begin
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
     claimed.endpoint, claimed.region, claimed.max_items, claimed.include_noindex, claimed.resume_after,
-    claimed.run_number, claimed.listed, claimed.gone, source_credentials.credentials, (
+    claimed.run_number, claimed.listed, claimed.gone,
+    coalesce(source_credentials.credentials, rag.secret_in_vault(source_credentials.credentials_id)::jsonb), (
       select count(*)
       from (
         select from rag.jobs
@@ -14449,7 +14563,8 @@ grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, 
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
-grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
+grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
+  on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
@@ -14482,7 +14597,7 @@ grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
+grant update (old_secret, old_secret_id, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
@@ -14504,9 +14619,9 @@ grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) from authenticated;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid), rag.store_in_vault(), rag.erase_from_vault() from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) to rag_worker;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
