@@ -50,7 +50,7 @@ class NoRecorder(RequestRecorder):
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services = get_services()
     services.embedder = FixedEmbedder()
-    services.database._address = POSTGREST
+    services.database.address = POSTGREST
     if os.environ.get("BENCH_RECORDS") == "none":
         services.recorder = NoRecorder()
     yield

@@ -125,7 +125,7 @@ def measure(console: Console) -> list[Figure]:
         tenants.add([SMALL_ORG])
         tenants.with_index()
         with closing(make_services(tenants.stack)) as services:
-            services.database._address = tenants.postgrest
+            services.database.address = tenants.postgrest
             worker_bench = WorkerBench(tenants, services, corpus.prose)
             member = worker_bench.member(LARGE_ORG)
             figures = [

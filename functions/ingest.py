@@ -76,8 +76,9 @@ def _together(threads: Sequence[Future[tuple[BatchResult, bool]]]) -> tuple[Batc
     return sum((batch for batch, _ in results), BatchResult()), all(is_idle for _, is_idle in results)
 
 
-def work(services: Services) -> WorkReport:
-    """One call of the worker. Raises a RagError for a queue whose items cannot be claimed."""
+def work(services: Services, latest_claim: float = LATEST_CLAIM_SECONDS) -> WorkReport:
+    """One call of the worker. While a slow document is processed others are claimed, at most `latest_claim`
+    seconds after the budget. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
     jobs = Jobs(services.database, signer)
     orgs_with_documents = BusyOrgs()
@@ -124,7 +125,7 @@ def work(services: Services) -> WorkReport:
         extraction = pool.submit(work_until, graph_worker.build, end, wait_to_extract)
         try:
             ingestion = [
-                pool.submit(work_until, worker.work, end, wait_to_ingest, LATEST_CLAIM_SECONDS)
+                pool.submit(work_until, worker.work, end, wait_to_ingest, latest_claim)
                 for _ in range(DOCUMENT_THREADS)
             ]
             wait(ingestion)

@@ -7,6 +7,7 @@ call.
 import argparse
 import gc
 import logging
+import math
 import signal
 import sys
 from threading import Event
@@ -25,7 +26,8 @@ def run(services: Services, stop: Event, pause: float) -> None:
     while not stop.is_set():
         is_idle = True
         try:
-            is_idle = work(services).idle
+            # In a process of its own no time-out ends the call.
+            is_idle = work(services, latest_claim=math.inf).idle
         except Exception as error:
             reason = error.log_reason if isinstance(error, RagError) else type(error).__name__
             log.error("the call of the worker failed (%s); the next one follows", reason)

@@ -5,7 +5,6 @@ limit returns the exceeded quotas, the clients of models add their tokens, and m
 before the response ends. Concurrent requests may exceed a limit by their own tokens.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,13 +13,15 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from anyio import CancelScope
+from starlette.concurrency import run_in_threadpool
+
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
-from shared.errors import EmbeddingQuotaExceeded, ModelQuotaExceeded, RagError
+from shared.errors import EmbeddingQuotaExceeded, ModelQuotaExceeded, logged
 from shared.tracing import MAX_TOKENS
 from shared.types import PrincipalSource
 
-log = logging.getLogger("rag")
 # Time limit of the call that records a request's tokens.
 RECORD_SECONDS = 5.0
 
@@ -41,10 +42,25 @@ Tokens = int | Callable[[], int]
 
 @dataclass
 class TokenUsage:
-    """The calls of models of one request with their tokens, and the quotas that its org has used up."""
+    """The calls of models of one request with their tokens, and the quotas that its org has used up.
+    `target`: the database and the caller with which the calls are recorded."""
 
     calls: list[tuple[Quota, Tokens]] = field(default_factory=list)
     exceeded: frozenset[str] = frozenset()
+    target: tuple[Database, PrincipalSource] | None = None
+
+    def record(self) -> None:
+        """Record the calls until now, once."""
+        if self.calls and self.target:
+            ended = TokenUsage(self.calls[:])
+            self.calls.clear()
+            record(*self.target, ended)
+
+    async def record_in_thread(self) -> None:
+        if self.calls and self.target:
+            # A client that leaves now does not avoid the count.
+            with CancelScope(shield=True):
+                await run_in_threadpool(self.record)
 
     def arguments(self) -> dict[str, int]:
         """As rag_record_tokens takes them."""
@@ -82,6 +98,12 @@ def add_call(quota: Quota, tokens: Tokens) -> None:
         usage.calls.append((quota, tokens))
 
 
+def record_current() -> None:
+    """Record the calls of the current request until now."""
+    if usage := current.get():
+        usage.record()
+
+
 def is_exceeded(quota: Quota) -> bool:
     usage = current.get()
     return usage is not None and quota in usage.exceeded
@@ -102,11 +124,8 @@ def seconds_until_midnight() -> int:
 
 def record(database: Database, caller: PrincipalSource, usage: TokenUsage) -> None:
     """Add the usage to that of the caller's org. A failure is logged and fails no request."""
-    try:
-        with deadline(RECORD_SECONDS):
-            database.call(caller, "rag_record_tokens", usage.arguments())
-    except RagError as error:
-        log.warning("tokens were not recorded (%s): the quotas lack this request", error.log_reason)
+    with logged("tokens were not recorded (%s): the quotas lack this request"), deadline(RECORD_SECONDS):
+        database.call(caller, "rag_record_tokens", usage.arguments())
 
 
 def reported_tokens(reply: Any) -> int | None:

@@ -21,14 +21,10 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from shared.access import token_quotas
 from shared.api.body_limit import MAX_BODY_BYTES, BodyLimit
 from shared.api.dependencies import get_services
-from shared.api.middleware import (
-    Cors,
-    RequestContextMiddleware,
-    TokenUsageMiddleware,
-    UnhandledErrorMiddleware,
-)
+from shared.api.middleware import Cors, RequestContextMiddleware, UnhandledErrorMiddleware
 from shared.config import on_lambda, read_server_settings
 from shared.errors import (
     BodyTooLarge,
@@ -161,7 +157,6 @@ def create_app(
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
     )
-    app.add_middleware(TokenUsageMiddleware)
     app.add_middleware(RequestContextMiddleware, function=function)
     return app
 
@@ -194,6 +189,8 @@ class _Route(LazyResponsesRoute):
         def handle(*arguments: Any, **named: Any) -> Any:
             result = endpoint(*arguments, **named)
             if isinstance(result, BaseModel):
+                # In this thread, since the middleware would need another one.
+                token_quotas.record_current()
                 status = options.get("status_code") or 200
                 return Response(result.model_dump_json(), status, media_type="application/json")
             return result

@@ -17,8 +17,9 @@ from shared.access.anonymous_index_caller import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
-from shared.access.jwt_verifier import bearer, is_token
+from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
+from shared.access.token_quotas import TokenUsage
 from shared.access.token_signer import principal_at_end
 from shared.api.dependencies import Core
 from shared.errors import (
@@ -115,7 +116,7 @@ def refreshing_caller(credential: Any) -> Any:
     that returns the caller with a valid token, since an API key's token lasts a minute. The function raises
     Unauthorized after the user's token has expired or the key was revoked."""
 
-    def source(
+    async def source(
         request: Request, services: Core, credential: Annotated[str | None, Depends(credential)]
     ) -> Callable[[], Principal]:
         return lambda: _anonymous(services, request, credential) or _key_or_user(services, credential)
@@ -156,13 +157,13 @@ def _link_caller(request: Request, services: Core, document_id: str, token: str)
 LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
-def _operator(services: Core, authorization: Authorization = None) -> None:
+async def _operator(services: Core, authorization: Authorization = None) -> None:
     _require(
         services.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
     )
 
 
-def _schedule(services: Core, authorization: Authorization = None) -> None:
+async def _schedule(services: Core, authorization: Authorization = None) -> None:
     _require(
         services.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required."
     )
@@ -182,7 +183,7 @@ operators_only = Depends(_operator)
 worker_only = Depends(_schedule)
 
 
-def _registration(request: Request, services: Core) -> None:
+async def _registration(request: Request, services: Core) -> None:
     if not services.settings.rag_registration_enabled:
         raise NotFound
     window = services.registrations.count(request.client.host if request.client else "")
@@ -217,7 +218,8 @@ def _key_or_user(services: Services, authorization: str | None) -> Principal:
         return require_keys(services).principal(credential)
     if not is_token(credential):
         raise Unauthorized(
-            "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
+            project_key_refusal(credential)
+            or "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
         )
     return services.verifier.principal(authorization)
 
@@ -225,9 +227,10 @@ def _key_or_user(services: Services, authorization: str | None) -> Principal:
 def _limit(
     request: Request, services: Services, caller: Principal, bucket: str, rate: str, *, needs_org: bool = True
 ) -> None:
-    request.state.recording_target = services.database, partial(principal_at_end, services.signer, caller)
+    usage: TokenUsage = request.state.token_usage
+    usage.target = services.database, partial(principal_at_end, services.signer, caller)
     function = request.app.state.function
     check = RateLimitCheck(services.database, caller, function, bucket, parse(rate), needs_org=needs_org)
     with step("limit"):
         check_rate_limit(request, check, services.refusals)
-    request.state.token_usage.exceeded = check.exceeded_quotas
+    usage.exceeded = check.exceeded_quotas

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from anyio import CancelScope
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
@@ -30,8 +29,11 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class RequestContextMiddleware:
-    """The outermost middleware: creates the request's trace, adds its ids and the rate limit's headers to the
-    response, and logs the request at its end.
+    """The outermost middleware: creates the request's trace, adds its ids, the rate limit's headers and the
+    exceeded quotas to the response, and logs the request at its end.
+
+    The tokens of a request are recorded before its response ends, so that they count for the next request of
+    the client.
 
     The trace id is that of the client's `traceparent`, or a new one. The request id is that of the client's
     `X-Request-Id`, or the trace id.
@@ -48,16 +50,10 @@ class RequestContextMiddleware:
         # Only the functions themselves send this header, to PostgREST.
         scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
         headers_of_client = Headers(scope=scope)
-        trace_id, parent_id = ids_of_client(headers_of_client.getlist("traceparent"))
-        trace_id = trace_id or new_id(128)
-        request_id_of_client = headers_of_client.get("x-request-id", "")
-        # An API key in the wrong header has the form of an id, and must not get into the log.
-        own = _REQUEST_ID.fullmatch(request_id_of_client) and not holds_key(request_id_of_client)
-        request_id = request_id_of_client if own else trace_id
-        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
-        trace = Trace(request_id, self._function, method, trace_id, parent_id)
+        trace = self._trace(scope["method"], headers_of_client)
         state = scope.setdefault("state", {})
         state["trace"] = trace
+        usage = state["token_usage"] = token_quotas.TokenUsage()
         of_request = Transactions.of(headers_of_client.get(READ_AFTER))
         status = 0
 
@@ -73,70 +69,52 @@ class RequestContextMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
-                headers["X-Trace-Id"] = trace_id
+                headers["X-Request-Id"] = trace.request_id
+                headers["X-Trace-Id"] = trace.trace_id
                 if of_request.written:
                     headers[READ_AFTER] = str(of_request.written)
-                location = urlsplit(headers.get("Location", ""))
-                if location.netloc and location.netloc == headers_of_client.get("host"):
-                    # Starlette redirects to the path without a slash, on any host that the request names.
-                    headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
+                _keep_host(headers, headers_of_client.get("host"))
                 if (rate_limit := state.get("rate_limit")) is not None:
                     headers.update(rate_limit.headers())
-            elif on_lambda() and not message.get("more_body"):
-                # Lambda freezes the process after the last part of a response.
-                end()
-                await run_in_threadpool(opentelemetry.flush)
+                if usage.exceeded:
+                    headers["X-Quota-Exceeded"] = ", ".join(sorted(usage.exceeded))
+            elif not message.get("more_body"):
+                await usage.record_in_thread()
+                if on_lambda():
+                    # Lambda freezes the process after the last part of a response.
+                    end()
+                    await run_in_threadpool(opentelemetry.flush)
             await send(message)
 
         token, token_of_transactions = current.set(trace), transactions.set(of_request)
-        try:
-            await self._app(scope, receive, respond)
-        finally:
-            end()
-            transactions.reset(token_of_transactions)
-            current.reset(token)
-
-
-class TokenUsageMiddleware:
-    """Records the tokens of a request before its response ends, so that they count for the next request of
-    the client, and tells the client which quotas are exceeded."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        state = scope.setdefault("state", {})
-        usage = state["token_usage"] = token_quotas.TokenUsage()
-
-        async def record() -> None:
-            if usage.calls and (target := state.get("recording_target")):
-                database, caller = target
-                ended = token_quotas.TokenUsage(usage.calls[:])
-                usage.calls.clear()
-                # A client that leaves now does not avoid the count.
-                with CancelScope(shield=True):
-                    await run_in_threadpool(token_quotas.record, database, caller, ended)
-
-        async def respond(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                if usage.exceeded:
-                    names = ", ".join(sorted(usage.exceeded))
-                    MutableHeaders(scope=message)["X-Quota-Exceeded"] = names
-            elif not message.get("more_body"):
-                await record()
-            await send(message)
-
-        token = token_quotas.current.set(usage)
+        token_of_usage = token_quotas.current.set(usage)
         try:
             await self._app(scope, receive, respond)
         finally:
             # A stream that its client left has no last part.
-            await record()
-            token_quotas.current.reset(token)
+            try:
+                await usage.record_in_thread()
+            finally:
+                end()
+                token_quotas.current.reset(token_of_usage)
+                transactions.reset(token_of_transactions)
+                current.reset(token)
+
+    def _trace(self, method: str, headers: Headers) -> Trace:
+        trace_id, parent_id = ids_of_client(headers.getlist("traceparent"))
+        trace_id = trace_id or new_id(128)
+        request_id = headers.get("x-request-id", "")
+        # An API key in the wrong header has the form of an id, and must not get into the log.
+        is_valid = _REQUEST_ID.fullmatch(request_id) and not holds_key(request_id)
+        name = method if method in METHODS else "_OTHER"
+        return Trace(request_id if is_valid else trace_id, self._function, name, trace_id, parent_id)
+
+
+def _keep_host(headers: MutableHeaders, host: str | None) -> None:
+    """Starlette redirects to the path without a slash, on any host that the request names."""
+    location = urlsplit(headers.get("Location", ""))
+    if location.netloc and location.netloc == host:
+        headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
 
 
 class Cors(CORSMiddleware):

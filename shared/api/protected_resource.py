@@ -24,7 +24,7 @@ async def _challenge(request: Request, services: Core) -> AsyncIterator[None]:
         raise
 
 
-def _check_origin(services: Core, origin: Annotated[str | None, Header()] = None) -> None:
+async def _check_origin(services: Core, origin: Annotated[str | None, Header()] = None) -> None:
     allowed = services.settings.rag_cors_origins
     if origin is not None and "*" not in allowed and origin not in allowed:
         raise Forbidden(

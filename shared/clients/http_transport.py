@@ -112,18 +112,31 @@ class _Backend:
 
 
 class _Stream:
-    """A connection whose operations end at the deadline."""
+    """A connection whose operations end at the deadline.
+
+    httpcore writes the head of a request, then its body, and an empty buffer at its end. The head waits for
+    the next write, so that a short request is one packet, and one wake-up of the server.
+    """
 
     def __init__(self, stream: Any, core: ModuleType) -> None:
         self._stream = stream
         self._core = core
+        self._head: bytes | None = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._head:
+            self.write(b"", timeout)
+        self._head = b""
         data: bytes = self._stream.read(max_bytes, _at_most(timeout, self._core.ReadTimeout))
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _at_most(timeout, self._core.WriteTimeout))
+        seconds = _at_most(timeout, self._core.WriteTimeout)
+        if self._head == b"":
+            self._head = buffer
+        elif self._head is not None or buffer:
+            self._stream.write((self._head or b"") + buffer, seconds)
+            self._head = None
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None

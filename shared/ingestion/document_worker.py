@@ -26,24 +26,17 @@ from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import (
-    LEASE_SECONDS,
-    BatchResult,
-    BusyOrgs,
-    Job,
-    Jobs,
-    LeaseRenewer,
-    Row,
-    attempt,
-)
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, BusyOrgs, Job, Jobs, LeaseRenewer, attempt
 from shared.ingestion.web_page import require_content
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
-from shared.types import Principal
+from shared.types import Principal, Row
 
-# The rest of a round is postponed after these, so that slow documents do not cost the others their leases.
+# The rest of a round is postponed after so many seconds of reading or so many passages, so that slow and
+# large documents do not cost the others their leases, and other orgs their turn.
 READING_SECONDS = 60
+PASSAGES_OF_A_ROUND = 1_000
 # Documents whose rows the database writes at the same time.
 STORED_AT_ONCE = 3
 # More would exceed the minute of a statement.
@@ -101,7 +94,8 @@ class Worker:
         leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
         for position, job in enumerate(jobs):
-            if position and time.monotonic() > until:
+            passages = sum(len(item.chunked.passages) for item in ready)
+            if position and (time.monotonic() > until or passages >= PASSAGES_OF_A_ROUND):
                 total += attempt(self._jobs, job, partial(self._jobs.postpone, job))
                 continue
             # A lost lease is noticed when the job's turn comes.

@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from functions import ingest
+from functions import ingest, schedule
 from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
 from shared.errors import RagError
-from shared.ingestion.job_queue import PAUSE_SECONDS
+from shared.ingestion.job_queue import LATEST_CLAIM_SECONDS, PAUSE_SECONDS
 from shared.ingestion.sources import website
 from shared.services import Services
 from tests.actors import Actor, World
@@ -126,6 +126,19 @@ def test_a_call_that_only_waits_for_a_document_begins_no_source(
         time.sleep(2 * PAUSE_SECONDS)
         go_on.set()
         assert (call.result().completed, site.requests) == (1, [])
+
+
+def test_in_a_process_of_its_own_a_call_takes_documents_while_one_is_slow_however_long(
+    deployment: Services, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ingest, "BUDGET_SECONDS", -2.0 * LATEST_CLAIM_SECONDS)
+    document = bring(deployment, people.bob, NewUpload(b"The oven is hot.", content_type="text/plain"))
+    assert ingest.work(deployment).completed == 0
+    stop = Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(schedule.run, deployment, stop, 0.1)
+        wait_for(lambda: status(deployment, people.bob, document) == "completed")
+        stop.set()
 
 
 def test_one_deadline_is_for_the_whole_listing(deployment: Services, monkeypatch: pytest.MonkeyPatch):

@@ -32,7 +32,7 @@ def postgres_17(stack: Stack) -> Iterator[str]:
     """The URL of a Postgres 17 with what hosted projects have, the schema and pgTAP."""
     port = free_port()
     url = f"postgresql://supabase_admin@127.0.0.1:{port}/postgres?sslmode=disable"
-    command = [npm_program("node"), ROOT / "tests" / "pglite_server.mjs", str(port)]
+    command: list[str | Path] = [npm_program("node"), ROOT / "tests" / "pglite_server.mjs", str(port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         assert server.stdout.readline() == "ready\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from time import monotonic
 from types import SimpleNamespace
+from typing import Any
 
 import httpcore
 import httpcore2
@@ -193,3 +194,44 @@ def test_this_machine_and_addresses_of_callers_are_reached_without_a_proxy(proxy
 async def _get(url: str) -> None:
     async with async_client(url, 5) as client:
         await client.get(url)
+
+
+def test_the_head_and_the_body_of_a_request_are_one_write(monkeypatch: pytest.MonkeyPatch):
+    writes: list[bytes] = []
+    for core in (httpcore, httpcore2):
+        stream = type(core.SyncBackend())().connect_tcp.__globals__["SyncStream"]
+
+        def write(own: Any, buffer: bytes, timeout: float | None = None, send: Any = stream.write) -> None:
+            writes.append(buffer)
+            send(own, buffer, timeout)
+
+        monkeypatch.setattr(stream, "write", write)
+    with (
+        StandIn() as server,
+        http_client(5) as client,
+        closing(openai_client("a key", server.url, 5)) as openai,
+    ):
+        server.replies(Reply(json={"data": []}))
+        for request in (
+            lambda: client.get(server.url),
+            lambda: client.post(server.url, content=b"a short body"),
+            lambda: client.post(server.url, content=iter([b"two ", b"parts"])),
+            openai.models.list,
+        ):
+            writes.clear()
+            request()
+            assert len(writes) == (3 if b"chunked" in writes[0] else 1)
+    assert [request.body for request in server.requests][1:2] == [b"a short body"]
+
+
+def test_an_endpoint_gets_no_cookies_and_redirects_to_no_other():
+    moved = Reply(status=307, headers={"Location": "/elsewhere", "Set-Cookie": "user=ann"})
+    with StandIn() as server, closing(openai_client("a key", server.url, 5)) as openai:
+        server.replies(moved)
+        for _ in range(2):
+            with pytest.raises(APIError):
+                openai.models.list()
+        assert [request.path for request in server.requests] == ["/models"] * 2
+        assert all("cookie" not in request.headers for request in server.requests)
+    with pytest.raises(RuntimeError):
+        openai.models.list()

@@ -176,7 +176,7 @@ def _services(primary: Stack, standby: Standby) -> Iterator[Services]:
     services = Services(config.read_settings(**environment, supabase_read_url=read_url))
     assert isinstance(services.database, DatabaseWithReplica)
     # Without a gateway in front of it.
-    services.database._replica._address = read_url
+    services.database._replica.address = read_url
     try:
         yield services
     finally:

@@ -185,10 +185,12 @@ def test_code_is_split_at_function_boundaries(ann: Member, world: World, worker:
     assert [content for content, _ in places(world, document)] == [item.strip() for item in functions]
 
 
-def test_documents_that_slow_ones_postpone_keep_their_place_and_attempts(
-    ann: Member, world: World, worker: Worker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("bound", [{"READING_SECONDS": -1}, {"PASSAGES_OF_A_ROUND": 1}])
+def test_documents_that_slow_or_large_ones_postpone_keep_their_place_and_attempts(
+    ann: Member, world: World, worker: Worker, monkeypatch: pytest.MonkeyPatch, bound: dict[str, int]
 ):
-    monkeypatch.setattr("shared.ingestion.document_worker.READING_SECONDS", -1)
+    for name, value in bound.items():
+        monkeypatch.setattr(f"shared.ingestion.document_worker.{name}", value)
     rows = [ann.bring(f"Kiln number {number} is hot.") for number in range(3)]
     assert worker.work() == BatchResult(claimed=3, completed=1, postponed=2)
     state = "select attempts, due_at = created_at, error_code from rag.jobs where state = 'waiting'"

@@ -46,9 +46,7 @@ def people(world: World) -> People:
 
 
 def webhook(world: World, admin: Actor) -> str:
-    create = (
-        "select id::text from public.rag_create_webhook('https://hook.example/', %s, '{document.deleted}')"
-    )
+    create = "select id::text from public.rag_create_webhook('https://h.example/', %s, '{document.deleted}')"
     return str(world.as_user(admin, create, SECRET)[0][0])
 
 
@@ -60,9 +58,8 @@ def source(world: World, admin: Actor) -> str:
 
 def stored(world: World) -> list[str]:
     """The secrets of this schema in Vault."""
-    return [text for (text,) in world.sql(
-        "select decrypted_secret from vault.decrypted_secrets where name like 'rag.%%' order by created_at, name"
-    )]  # fmt: skip
+    read = "select decrypted_secret from vault.decrypted_secrets where name like 'rag.%%' order by name"
+    return [text for (text,) in world.sql(read)]
 
 
 def claimed(world: World) -> tuple[str | None, str | None]:
@@ -143,8 +140,8 @@ def test_a_user_neither_names_a_secret_nor_stores_a_malformed_one(world: World, 
             world.as_user(people.ada, statement, theirs)
     with pytest.raises(psycopg.errors.CheckViolation):
         world.as_user(people.ada, "update rag.endpoints set secret = 'x' where webhook_id = %s", hook)
+    change = "update rag.source_credentials set credentials = '{}' where source_id = %s"
     with pytest.raises(psycopg.errors.CheckViolation):
-        change = "update rag.source_credentials set credentials = '{}' where source_id = %s"
         world.as_user(people.ada, change, place)
     assert len(stored(world)) == 2
 
