@@ -410,7 +410,6 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
-<<<<<<< HEAD
 -- Secrets in Supabase Vault, where the project has it: those of webhooks and the credentials of sources. Vault encrypts them
 -- in tables, backups and replicas. For each secret, its table has a column and a column …_id for the id in Vault, of which
 -- one is null; without Vault the table has the secret itself.
@@ -485,7 +484,7 @@ $$;
 comment on function rag.secret_in_vault is
   'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
   'alone Vault grants this.';
-=======
+
 -- The caller. Every policy and function reads it here, and not from auth.uid().
 
 create function rag.current_user_id()
@@ -498,7 +497,6 @@ end;
 $$;
 
 comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
->>>>>>> 9abe1b07b25c5f8ef4e54f86cba149a80cf34e96
 
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
