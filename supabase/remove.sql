@@ -1,4 +1,4 @@
--- Removes the schema with all documents from a project, as the owner (postgres): docs/install.md, Remove. The files
+-- Removes the schema with all documents from a project, as the owner (postgres): docs/upgrade.md, Remove. The files
 -- in Storage, the bucket, pgvector and the schema `extensions` stay. One statement, since `supabase db query` runs one.
 
 do $$

@@ -32,7 +32,14 @@ def edge_function(deployment: str, folder: Path) -> Iterator[str]:
         "HOME": str(folder),
         "PATH": npm_path(),
     }
-    command: list[str | Path] = [npm_program("deno"), "run", "--no-config", "--allow-env", "--allow-net", FUNCTION]
+    command: list[str | Path] = [
+        npm_program("deno"),
+        "run",
+        "--no-config",
+        "--allow-env",
+        "--allow-net",
+        FUNCTION,
+    ]
     child, url = start(command, environment, log), f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(lambda: "Listening" in log.read_text(), child, log)
