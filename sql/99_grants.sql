@@ -107,7 +107,8 @@ grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer), rag.secret_in_vault(uuid), rag.store_in_vault(), rag.erase_from_vault() from authenticated;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid), rag.store_in_vault(), rag.erase_from_vault(),
+  rag.broadcast_change() from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
   rag.due_deliveries(integer), rag.secret_in_vault(uuid) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.

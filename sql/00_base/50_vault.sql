@@ -2,9 +2,9 @@
 -- in tables, backups and replicas. For each secret, its table has a column and a column …_id for the id in Vault, of which
 -- one is null; without Vault the table has the secret itself.
 --
--- These three functions are the only ones that run as their owner, because Vault grants its functions to no user. Users cannot
--- call them: two are triggers, and the worker's role alone executes the third. They touch no table of schema rag, and of
--- Vault only secrets whose name begins with "rag.".
+-- These three functions run as their owner, because Vault grants its functions to no user. Users cannot call them: two are
+-- triggers, and the worker's role alone executes the third. They touch no table of schema rag, and of Vault only secrets
+-- whose name begins with "rag.".
 
 create function rag.store_in_vault()
 returns trigger

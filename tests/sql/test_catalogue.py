@@ -21,6 +21,7 @@ DEFINERS = {
     "rag.store_in_vault()": "Vault grants the creation of a secret to the owner alone",
     "rag.erase_from_vault()": "Vault grants the deletion of a secret to the owner alone",
     "rag.secret_in_vault(uuid)": "Vault grants the reading of a secret to the owner alone",
+    "rag.broadcast_change()": "neither users nor the worker may send on the channels of Realtime",
 }
 # Every exposed function, with its kind of caller. Each runs as its caller.
 CALLERS = exposed_functions()
