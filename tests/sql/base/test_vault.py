@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from local import ROOT
 from local.stack import Stack
 from local.tools.migrations import drop_database
 from tests.actors import SECRET, Actor, World
-from tests.conftest import ROOT, People, _people
+from tests.conftest import People, _people
 from tests.databases import own_database
 from tests.verify.test_run import sql_of
 

@@ -6,10 +6,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from local import ROOT
 from local.stack import Stack
 from local.tools import migrations
 from tests.actors import MODEL, Actor, World
-from tests.conftest import ROOT, People, _people
+from tests.conftest import People, _people
 
 # A policy of the project's own, for its own channels.
 WIDE = "create policy own on realtime.messages for all to authenticated, anon using (true) with check (true)"
