@@ -159,7 +159,7 @@ class DocumentUrl(BaseModel):
     filename: str | None
 
 
-class DocumentStatus(BaseModel):
+class ProcessingStatus(BaseModel):
     """`step`: fetching, converting, embedding or storing during processing; `total_tokens`: the sum over the
     chunks; `processed_at`: null during processing; `notes`: what of the file is not in the text."""
 
