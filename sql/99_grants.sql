@@ -51,7 +51,8 @@ grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, 
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
-grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
+grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
+  on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
@@ -84,7 +85,7 @@ grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
+grant update (old_secret, old_secret_id, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
@@ -106,9 +107,10 @@ grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) from authenticated;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid), rag.store_in_vault(), rag.erase_from_vault(),
+  rag.broadcast_change() from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) to rag_worker;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),

@@ -1,16 +1,17 @@
--- Removes the schema with all documents from a project, as the owner (postgres): docs/install.md, Remove. The files
+-- Removes the schema with all documents from a project, as the owner (postgres): docs/upgrade.md, Remove. The files
 -- in Storage, the bucket, pgvector and the schema `extensions` stay. One statement, since `supabase db query` runs one.
 
 do $$
 declare
   name text;
-  storage_table regclass;
+  restricted_table regclass;
 begin
-  for name, storage_table in
+  for name, restricted_table in
     select polname, polrelid from pg_policy
-    where polrelid in (to_regclass('storage.objects'), to_regclass('storage.buckets')) and polname like 'rag: %'
+    where polrelid in (to_regclass('storage.objects'), to_regclass('storage.buckets'), to_regclass('realtime.messages'))
+      and polname like 'rag: %'
   loop
-    execute format('drop policy %I on %s', name, storage_table);
+    execute format('drop policy %I on %s', name, restricted_table);
   end loop;
   -- Without cascade: a policy or view of yours that uses one of these functions stops the removal. The name decides:
   -- functions of yours in `public` whose names begin with rag_ are dropped, too.

@@ -6,6 +6,7 @@ migrations and one created by sql/. The draft needs editing, because the diff om
 and data; a test compares the catalogues of the two databases.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -76,8 +77,22 @@ def difference(stack: Stack, before: str, after: str) -> str:
     return output.read_text().strip()
 
 
+# Functions that adopters replace (docs/own-members.md): a release that changed them would undo that.
+REPLACED = re.compile(r"\bfunction\s+\"?rag\"?\.\"?(memberships|org_members)\"?\s*\(", re.IGNORECASE)
+
+
+def require_replaced_functions_unchanged(changes: str) -> None:
+    """Raises CommandError for SQL that creates, changes or drops a function that adopters replace."""
+    if found := REPLACED.search(changes):
+        raise CommandError(
+            f"the migration would undo an adopter's rag.{found[1]}(); leave the function in sql/ as it is, "
+            "and put the change in a function that calls it"
+        )
+
+
 def draft(stack: Stack, name: str) -> Path:
-    """Write the draft of a migration; its path. Raises CommandError when there is nothing to migrate."""
+    """Write the draft of a migration; its path. Raises CommandError when there is nothing to migrate, and
+    when the migration would undo what adopters replaced."""
     path = MIGRATIONS / f"{datetime.now(UTC):%Y%m%d%H%M%S}_{name}.sql"
     postgres = stack.postgres
     try:
@@ -93,5 +108,6 @@ def draft(stack: Stack, name: str) -> Path:
         raise CommandError(
             "the migrations already have everything that sql/ declares, so there is nothing to draft"
         )
+    require_replaced_functions_unchanged(changes)
     path.write_text(changes + "\n")
     return path

@@ -110,7 +110,8 @@ def signature_headers(
     message: WebhookMessage, at: datetime, secret: str, old_secret: str | None = None
 ) -> dict[str, str]:
     """The headers of a signed message, with signatures by both secrets, if there are two."""
-    secrets = filter(None, (secret, old_secret))
+    # A secret that Vault lost is None: signing raises, and nothing is sent unsigned.
+    secrets = (secret, old_secret) if old_secret else (secret,)
     signatures = [Webhook(text).sign(message.id, at, message.body.decode()) for text in secrets]
     return {
         "webhook-id": message.id,

@@ -26,30 +26,41 @@ comment on column rag.webhooks.collection_id is
 comment on column rag.webhooks.enabled is
   'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
+-- As a type, because a trigger may move the secret to Vault before the table checks its row.
+create domain rag.webhook_secret as text check (value ~ '^whsec_[A-Za-z0-9+/]{43}=$');
+
+comment on domain rag.webhook_secret is 'The signing secret of a webhook.';
+
 create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
   url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   description text check (length(description) <= 500 and rag.is_visible_text(description)),
-  secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
-  old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  secret rag.webhook_secret,
+  secret_id uuid,
+  old_secret rag.webhook_secret,
+  old_secret_id uuid,
   old_secret_until timestamptz,
   failing_since timestamptz,
   paused_until timestamptz,
   primary key (org_id, webhook_id),
+  check (num_nonnulls(secret, secret_id) = 1),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
 
 comment on table rag.endpoints is
   'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
   'worker reads it.';
-comment on column rag.endpoints.old_secret is 'The previous secret, while both secrets sign.';
+comment on column rag.endpoints.secret is 'The signing secret, in a project without Vault; the next column: its id in Vault.';
+comment on column rag.endpoints.old_secret is
+  'The previous secret, while both secrets sign; the next column: its id in Vault.';
 comment on column rag.endpoints.failing_since is
   'The time of the first failure since the last success; the next column: the end of the pause before a new attempt.';
 
 -- Expired old secrets.
-create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
+create index endpoints_old_secrets on rag.endpoints (old_secret_until)
+  where old_secret is not null or old_secret_id is not null;
 
 call rag.admit_members('webhooks');
 call rag.admit_members('endpoints');
@@ -91,6 +102,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   new.old_secret := case when new.old_secret_until > now() then old.secret end;
+  new.old_secret_id := case when new.old_secret_until > now() then old.secret_id end;
   return new;
 end;
 $$;
@@ -100,4 +112,12 @@ comment on function rag.store_old_secret is
 
 -- The admin who rotates a secret cannot read the old one.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
+  for each row when (new.secret is not null and new.secret is distinct from old.secret)
+  execute function rag.store_old_secret();
+
+-- After keep_old_secret: triggers run in the order of their names.
+create trigger store_in_vault before insert or update on rag.endpoints
+  for each row execute function rag.store_in_vault('secret', 'old_secret');
+
+create trigger erase_from_vault after update or delete on rag.endpoints
+  for each row execute function rag.erase_from_vault('secret', 'old_secret');

@@ -32,7 +32,8 @@ as $$
   ) as undeliverable
   where deliveries.org_id = undeliverable.org_id and deliveries.id = undeliverable.id;
 
-  update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
+  update rag.endpoints set old_secret = null, old_secret_id = null
+  where (old_secret is not null or old_secret_id is not null) and old_secret_until <= now();
 $$;
 
 comment on function rag.clear_deliveries is
@@ -125,8 +126,10 @@ begin
     returning claimed.*
   )
   select claimed.org_id, claimed.id, claimed.lease, claimed.attempts, claimed.event_id, claimed.event,
-    claimed.object, claimed.created_at, endpoints.url, endpoints.secret,
-    case when endpoints.old_secret_until > now() then endpoints.old_secret end
+    claimed.object, claimed.created_at, endpoints.url,
+    coalesce(endpoints.secret, rag.secret_in_vault(endpoints.secret_id)),
+    case when endpoints.old_secret_until > now()
+      then coalesce(endpoints.old_secret, rag.secret_in_vault(endpoints.old_secret_id)) end
   from claimed
   join rag.endpoints on endpoints.org_id = claimed.org_id and endpoints.webhook_id = claimed.webhook_id
   where claimed.lease is not null;

@@ -92,17 +92,32 @@ create index sources_due on rag.sources (due_at) where enabled;
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
 
+-- As a type, because a trigger may move the credentials to Vault before the table checks its row.
+create domain rag.bucket_credentials as jsonb check (rag.is_source_credentials(value));
+
+comment on domain rag.bucket_credentials is 'The credentials of a bucket.';
+
 create table rag.source_credentials (
   org_id uuid not null,
   source_id uuid not null,
   owner_id uuid,
-  credentials jsonb not null check (rag.is_source_credentials(credentials)),
+  credentials rag.bucket_credentials,
+  credentials_id uuid,
   primary key (org_id, source_id),
+  check (num_nonnulls(credentials, credentials_id) = 1),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
 );
 
 comment on table rag.source_credentials is
   'Credentials of buckets. Admins write them; only the worker reads them.';
+comment on column rag.source_credentials.credentials is
+  'The credentials, in a project without Vault; the next column: their id in Vault.';
+
+create trigger store_in_vault before insert or update on rag.source_credentials
+  for each row execute function rag.store_in_vault('credentials');
+
+create trigger erase_from_vault after update or delete on rag.source_credentials
+  for each row execute function rag.erase_from_vault('credentials');
 
 create table rag.source_items (
   org_id uuid not null,

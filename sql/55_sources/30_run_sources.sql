@@ -70,7 +70,8 @@ begin
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
     claimed.endpoint, claimed.region, claimed.max_items, claimed.include_noindex, claimed.resume_after,
-    claimed.run_number, claimed.listed, claimed.gone, source_credentials.credentials, (
+    claimed.run_number, claimed.listed, claimed.gone,
+    coalesce(source_credentials.credentials, rag.secret_in_vault(source_credentials.credentials_id)::jsonb), (
       select count(*)
       from (
         select from rag.jobs

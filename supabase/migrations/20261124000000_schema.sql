@@ -5,6 +5,32 @@
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).
 
+-- First, so that a refusal leaves the database as it was.
+do $$
+declare
+  vector record;
+begin
+  if current_setting('server_version_num')::integer < 150000 then
+    raise exception 'Postgres 15 or newer is needed, and this server is %.', current_setting('server_version')
+      using hint = 'Upgrade the project in its Settings, Infrastructure, then apply the migration again.';
+  end if;
+  select coalesce(extension.extversion, available.default_version) as version, extension.extnamespace::regnamespace as home
+  into vector
+  from pg_available_extensions as available
+  left join pg_extension as extension on extension.extname = available.name
+  where available.name = 'vector';
+  if not coalesce(string_to_array(substring(vector.version from '^[0-9.]+'), '.')::integer[] >= '{0,8}', false) then
+    raise exception 'pgvector 0.8 or newer is needed, and this database has %.', coalesce(vector.version, 'none')
+      using hint = 'Run: alter extension vector update. If the version stays, upgrade the project in its Settings, '
+        'Infrastructure, or install pgvector on your server.';
+  elsif vector.home <> coalesce(to_regnamespace('extensions'), 0) then
+    raise exception 'pgvector is in the schema %, and must be in the schema extensions.', vector.home
+      using hint = 'Run: create schema if not exists extensions; alter extension vector set schema extensions. '
+        'Functions of yours that name the former schema need the new one.';
+  end if;
+end;
+$$;
+
 create schema if not exists extensions;
 create extension if not exists vector with schema extensions;
 
@@ -168,18 +194,6 @@ $$;
 comment on function rag.is_dimensions is
   'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
 
-create function rag.is_issuers(value jsonb)
-returns boolean
-language sql immutable security invoker set search_path = ''
-as $$
-  select jsonb_typeof(value) = 'object' and not exists (
-    select
-    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as entry (issuer, audience)
-    where issuer !~ '^https?://\S+$' or jsonb_typeof(audience) not in ('string', 'null') or audience = '""');
-$$;
-
-comment on function rag.is_issuers is 'Whether the value is an object of audiences, or null, by issuer.';
-
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -205,16 +219,11 @@ create table rag.settings (
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
-  issuer text check (issuer ~ '^https?://\S+$'),
-  third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
-  -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
-  constraint third_party_issuers_need_issuer
-    check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
@@ -257,10 +266,6 @@ comment on column rag.settings.calibration_claims is
   'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
-comment on column rag.settings.issuer is
-  'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
-comment on column rag.settings.third_party_issuers is
-  'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
@@ -405,90 +410,97 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
--- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
--- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
--- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
--- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
+-- Secrets in Supabase Vault, where the project has it: those of webhooks and the credentials of sources. Vault encrypts them
+-- in tables, backups and replicas. For each secret, its table has a column and a column …_id for the id in Vault, of which
+-- one is null; without Vault the table has the secret itself.
+--
+-- These three functions run as their owner, because Vault grants its functions to no user. Users cannot call them: two are
+-- triggers, and the worker's role alone executes the third. They touch no table of schema rag, and of Vault only secrets
+-- whose name begins with "rag.".
 
-create function rag.third_party_user_id(issuer text, subject text)
-returns uuid
-language sql immutable security invoker set search_path = ''
+create function rag.store_in_vault()
+returns trigger
+language plpgsql volatile security definer set search_path = ''
 as $$
-  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
-  select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
-  from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
+declare
+  field text;
+  content text;
+begin
+  if coalesce(has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false) then
+    foreach field in array tg_argv loop
+      content := to_jsonb(new) ->> field;
+      if content is not null then
+        new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
+          vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
+      end if;
+    end loop;
+  end if;
+  return new;
+end;
 $$;
 
-comment on function rag.third_party_user_id is
-  'The id of a user of a third-party issuer: of the claims iss and sub. For rows that name the user, such as rag.members.';
+comment on function rag.store_in_vault is
+  'Trigger that moves the named columns to Supabase Vault, if the project has it. It runs as its owner, to whom alone Vault '
+  'grants this.';
 
-create function rag.auth_user_id(user_id uuid)
-returns uuid
-language sql immutable security invoker set search_path = ''
+create function rag.erase_from_vault()
+returns trigger
+language plpgsql volatile security definer set search_path = ''
 as $$
-  select case when substr(user_id::text, 15, 1) <> '8' then user_id end;
+declare
+  field text;
+  gone uuid;
+begin
+  foreach field in array tg_argv loop
+    gone := to_jsonb(old) ->> (field || '_id');
+    -- A rotated secret has become the old one.
+    if gone is not null and not exists (select from jsonb_each_text(to_jsonb(new)) as kept where kept.value = gone::text) then
+      delete from vault.secrets where secrets.id = gone and secrets.name like 'rag.%';
+    end if;
+  end loop;
+  return null;
+end;
 $$;
 
-comment on function rag.auth_user_id is
-  'The id of a user of Supabase Auth, null for an id of rag.third_party_user_id. Columns with it reference auth.users.';
+comment on function rag.erase_from_vault is
+  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced. It runs as its owner, to '
+  'whom alone Vault grants this.';
+
+create function rag.secret_in_vault(secret_id uuid)
+returns text
+language plpgsql stable strict security definer set search_path = ''
+as $$
+begin
+  return (
+    select decrypted_secrets.decrypted_secret
+    from vault.decrypted_secrets
+    where decrypted_secrets.id = secret_in_vault.secret_id and decrypted_secrets.name like 'rag.%');
+exception when others then
+  -- Another project's key encrypted it, or Vault was removed: the claims of all others go on.
+  return null;
+end;
+$$;
+
+comment on function rag.secret_in_vault is
+  'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
+  'alone Vault grants this.';
+
+-- The caller. Every policy and function reads it here, and not from auth.uid().
 
 create function rag.current_user_id()
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  -- The worker's role may not use Supabase's schema auth.
-  claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
-  issuer constant text := claims ->> 'iss';
-  own text;
-  others jsonb;
 begin
-  if claims is null then
-    return null;
-  elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
-    return nullif(claims ->> 'sub', '')::uuid;
-  end if;
-  select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
-  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
-    -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
-    perform set_config('rag.own_issuer', issuer, true);
-    return nullif(claims ->> 'sub', '')::uuid;
-  elsif others ? issuer and not claims ? 'rag'
-    and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
-  then
-    return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
-  end if;
-  raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
-    using errcode = 'PT401', detail = 'untrusted_issuer';
+  return auth.uid();
 end;
 $$;
 
-comment on function rag.current_user_id is
-  'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
-  'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'and for a third-party token with the claim rag.';
-
-create function rag.token_claim()
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  claim constant jsonb := auth.jwt() -> 'rag';
-begin
-  if claim is not null then
-    -- Raises PT401 for a token of another issuer.
-    perform rag.current_user_id();
-  end if;
-  return claim;
-end;
-$$;
-
-comment on function rag.token_claim is 'The claim `rag` of the token, which only tokens that our functions sign have.';
+comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
 
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
--- these functions. These claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the
--- org.) Claims that permit something without a user are read by rag.token_claim().
+-- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 create function rag.has_scope(variadic scopes text[])
@@ -566,7 +578,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((rag.token_claim() ->> 'key')::uuid, rag.current_user_id());
+  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -575,7 +587,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when rag.token_claim() -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -588,7 +600,7 @@ create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.token_claim() ->> 'key_hash';
+  select auth.jwt() -> 'rag' ->> 'key_hash';
 $$;
 
 comment on function rag.lookup_hash is
@@ -598,7 +610,7 @@ create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select (rag.token_claim() ->> 'lease')::uuid;
+  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
 $$;
 
 comment on function rag.lease_of_token is
@@ -608,7 +620,7 @@ create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(rag.token_claim() -> 'metrics' = 'true', false);
+  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
@@ -760,10 +772,6 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
-    if current_user = 'rag_worker' then
-      -- Raises PT401 for a token of another issuer.
-      perform rag.current_user_id();
-    end if;
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
@@ -1004,12 +1012,11 @@ create index orgs_by_tier on rag.orgs (tier);
 
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null,
+  user_id uuid not null references auth.users (id) on delete cascade,
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   accepted_at timestamptz default now(),
-  auth_user_id uuid generated always as (rag.auth_user_id(user_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, user_id)
 );
 
@@ -1021,9 +1028,6 @@ comment on column rag.members.accepted_at is
 
 -- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
-
--- Deleting a user.
-create index members_by_auth_user on rag.members (auth_user_id);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -4623,7 +4627,7 @@ comment on function public.rag_resolve_workspace is
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null,
+  owner_id uuid not null references auth.users (id) on delete cascade,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
@@ -4637,7 +4641,6 @@ create table rag.api_keys (
   last_used_at timestamptz,
   revoked_at timestamptz,
   replaced_at timestamptz,
-  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
@@ -4658,9 +4661,8 @@ comment on column rag.api_keys.last_used_at is
 comment on column rag.api_keys.replaced_at is
   'When a new key replaced this one. The old key may stay valid until expires_at.';
 
--- rag_list_keys; and cascades from a deleted user or collection.
+-- Cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
-create index api_keys_by_auth_user on rag.api_keys (auth_user_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
@@ -5494,7 +5496,7 @@ create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.token_claim() ->> 'object';
+  select auth.jwt() -> 'rag' ->> 'object';
 $$;
 
 comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
@@ -5644,30 +5646,41 @@ comment on column rag.webhooks.collection_id is
 comment on column rag.webhooks.enabled is
   'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
+-- As a type, because a trigger may move the secret to Vault before the table checks its row.
+create domain rag.webhook_secret as text check (value ~ '^whsec_[A-Za-z0-9+/]{43}=$');
+
+comment on domain rag.webhook_secret is 'The signing secret of a webhook.';
+
 create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
   url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   description text check (length(description) <= 500 and rag.is_visible_text(description)),
-  secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
-  old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  secret rag.webhook_secret,
+  secret_id uuid,
+  old_secret rag.webhook_secret,
+  old_secret_id uuid,
   old_secret_until timestamptz,
   failing_since timestamptz,
   paused_until timestamptz,
   primary key (org_id, webhook_id),
+  check (num_nonnulls(secret, secret_id) = 1),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
 
 comment on table rag.endpoints is
   'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
   'worker reads it.';
-comment on column rag.endpoints.old_secret is 'The previous secret, while both secrets sign.';
+comment on column rag.endpoints.secret is 'The signing secret, in a project without Vault; the next column: its id in Vault.';
+comment on column rag.endpoints.old_secret is
+  'The previous secret, while both secrets sign; the next column: its id in Vault.';
 comment on column rag.endpoints.failing_since is
   'The time of the first failure since the last success; the next column: the end of the pause before a new attempt.';
 
 -- Expired old secrets.
-create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
+create index endpoints_old_secrets on rag.endpoints (old_secret_until)
+  where old_secret is not null or old_secret_id is not null;
 
 call rag.admit_members('webhooks');
 call rag.admit_members('endpoints');
@@ -5709,6 +5722,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   new.old_secret := case when new.old_secret_until > now() then old.secret end;
+  new.old_secret_id := case when new.old_secret_until > now() then old.secret_id end;
   return new;
 end;
 $$;
@@ -5718,7 +5732,15 @@ comment on function rag.store_old_secret is
 
 -- The admin who rotates a secret cannot read the old one.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
+  for each row when (new.secret is not null and new.secret is distinct from old.secret)
+  execute function rag.store_old_secret();
+
+-- After keep_old_secret: triggers run in the order of their names.
+create trigger store_in_vault before insert or update on rag.endpoints
+  for each row execute function rag.store_in_vault('secret', 'old_secret');
+
+create trigger erase_from_vault after update or delete on rag.endpoints
+  for each row execute function rag.erase_from_vault('secret', 'old_secret');
 
 -- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
 
@@ -5947,7 +5969,8 @@ as $$
   ) as undeliverable
   where deliveries.org_id = undeliverable.org_id and deliveries.id = undeliverable.id;
 
-  update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
+  update rag.endpoints set old_secret = null, old_secret_id = null
+  where (old_secret is not null or old_secret_id is not null) and old_secret_until <= now();
 $$;
 
 comment on function rag.clear_deliveries is
@@ -6040,8 +6063,10 @@ begin
     returning claimed.*
   )
   select claimed.org_id, claimed.id, claimed.lease, claimed.attempts, claimed.event_id, claimed.event,
-    claimed.object, claimed.created_at, endpoints.url, endpoints.secret,
-    case when endpoints.old_secret_until > now() then endpoints.old_secret end
+    claimed.object, claimed.created_at, endpoints.url,
+    coalesce(endpoints.secret, rag.secret_in_vault(endpoints.secret_id)),
+    case when endpoints.old_secret_until > now()
+      then coalesce(endpoints.old_secret, rag.secret_in_vault(endpoints.old_secret_id)) end
   from claimed
   join rag.endpoints on endpoints.org_id = claimed.org_id and endpoints.webhook_id = claimed.webhook_id
   where claimed.lease is not null;
@@ -6428,17 +6453,32 @@ create index sources_due on rag.sources (due_at) where enabled;
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
 
+-- As a type, because a trigger may move the credentials to Vault before the table checks its row.
+create domain rag.bucket_credentials as jsonb check (rag.is_source_credentials(value));
+
+comment on domain rag.bucket_credentials is 'The credentials of a bucket.';
+
 create table rag.source_credentials (
   org_id uuid not null,
   source_id uuid not null,
   owner_id uuid,
-  credentials jsonb not null check (rag.is_source_credentials(credentials)),
+  credentials rag.bucket_credentials,
+  credentials_id uuid,
   primary key (org_id, source_id),
+  check (num_nonnulls(credentials, credentials_id) = 1),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
 );
 
 comment on table rag.source_credentials is
   'Credentials of buckets. Admins write them; only the worker reads them.';
+comment on column rag.source_credentials.credentials is
+  'The credentials, in a project without Vault; the next column: their id in Vault.';
+
+create trigger store_in_vault before insert or update on rag.source_credentials
+  for each row execute function rag.store_in_vault('credentials');
+
+create trigger erase_from_vault after update or delete on rag.source_credentials
+  for each row execute function rag.erase_from_vault('credentials');
 
 create table rag.source_items (
   org_id uuid not null,
@@ -6533,7 +6573,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+      case when sources.enabled and sources.resume_after is not null
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -6647,9 +6687,9 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
-    -- out those that ask not to be indexed.
-    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
+    -- leaves out those that ask not to be indexed.
+    update rag.sources as renewed set due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
@@ -6789,7 +6829,8 @@ begin
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
     claimed.endpoint, claimed.region, claimed.max_items, claimed.include_noindex, claimed.resume_after,
-    claimed.run_number, claimed.listed, claimed.gone, source_credentials.credentials, (
+    claimed.run_number, claimed.listed, claimed.gone,
+    coalesce(source_credentials.credentials, rag.secret_in_vault(source_credentials.credentials_id)::jsonb), (
       select count(*)
       from (
         select from rag.jobs
@@ -6841,7 +6882,8 @@ begin
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
-  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease
+    and ended.due_at > clock_timestamp();
   return found;
 end;
 $$;
@@ -6849,7 +6891,7 @@ $$;
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
   'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
-  'worker that has lost the lease, which changes nothing.';
+  'worker whose lease has ended, which changes nothing.';
 
 create function rag.lock_source()
 returns rag.sources
@@ -6861,6 +6903,7 @@ begin
   select sources.* into source
   from rag.sources
   where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+    and sources.due_at > clock_timestamp()
   for update;
   if not found then
     raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
@@ -6869,7 +6912,7 @@ begin
 end;
 $$;
 
-comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease has ended.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
@@ -8696,34 +8739,53 @@ comment on function rag.add_keyword_leg is
   'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real)
+  out lexical_ms real, out judged rag.candidate[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  -- What each leg brings for the judged matches: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   started timestamptz := clock_timestamp();
+  nearest record;
   near rag.candidate[];
 begin
   considered := 0;
-  if mode <> 'keyword' then
-    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
+  if mode <> 'keyword' or judged_top_k is not null then
+    nearest := rag.nearest_chunks(query_embedding, scope,
+      case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
+    exact := nearest.exact;
+    considered := nearest.considered;
     vector_ms := rag.milliseconds_since(started);
+  end if;
+  if mode <> 'keyword' then
+    near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
+  started := clock_timestamp();
   if mode <> 'semantic' then
-    started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
+    candidates := rag.add_keyword_leg(near,
+      case when mode <> 'keyword' or judged_top_k is null then query_embedding end, query_text, scope, mode, row_limit,
+      shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
+  if judged_top_k is not null then
+    judged := (nearest.candidates)[:judged_pool];
+    if rag.uses_keywords(scope) then
+      judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
+      lexical_ms := rag.milliseconds_since(started);
+    end if;
+    judged := rag.to_page(judged, null, null, judged_top_k, 0);
+  end if;
 end;
 $$;
 
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
-  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
   'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
@@ -8827,7 +8889,8 @@ comment on function rag.check_search is 'Raises PT400 for invalid arguments of a
 -- A search with the matches by which the confidence of its answer is judged, in one call.
 --
 -- Confidence is judged by the ten best matches of a hybrid search, whatever the mode of the caller's own search is. Both
--- searches compare the question with the same vectors, so vector search runs once.
+-- searches compare the question with the same vectors, so vector search runs once. rag_graph_search returns the same
+-- matches where the caller's search uses the graph.
 
 create function public.rag_judged_search(
   query_text text,
@@ -8838,6 +8901,7 @@ create function public.rag_judged_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
+  judged_text text default null,
   judged_top_k integer default 10
 )
 returns json
@@ -8845,68 +8909,52 @@ language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_variable
 declare
   is_guarded constant boolean := rag.begin_call();
-  -- What each leg brings for the matches that are judged: as in rag_search.
-  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
-  pool integer;
-  query_embedding extensions.halfvec;
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   scope rag.search_scope;
-  near record;
-  candidates rag.candidate[];
-  judged rag.candidate[];
-  started timestamptz := clock_timestamp();
-  vector_ms real;
-  own_ms real;
-  judged_ms real;
+  search record;
 begin
+  judged_text := coalesce(judged_text, query_text);
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  -- The judged matches need text and vector, whatever the mode.
-  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
+  perform rag.check_judged(judged_text, query_vector, judged_top_k);
   perform rag.check_top_k(top_k), rag.check_prefer(prefer);
-  perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  query_embedding := rag.to_halfvec(query_vector, scope.model);
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  pool := case when mode = 'semantic' and half_life_days is null and prefer is null then top_k
-    else greatest(20, 2 * least(top_k, 300)) end;
 
-  near := rag.nearest_chunks(query_embedding, scope, greatest(pool, judged_pool));
-  vector_ms := rag.milliseconds_since(started);
-  started := clock_timestamp();
-  candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
-  if mode <> 'semantic' then
-    candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
-      mode, pool, top_k);
-    own_ms := rag.milliseconds_since(started);
-    started := clock_timestamp();
-  end if;
-  judged := (near.candidates)[:judged_pool];
-  if rag.uses_keywords(scope) then
-    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
-      judged_top_k);
-    judged_ms := rag.milliseconds_since(started);
-  end if;
+  search := rag.two_leg_search(rag.to_halfvec(query_vector, scope.model), query_text, scope, mode,
+    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k,
+    judged_text, judged_top_k);
   return json_build_object(
     'matches', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(candidates, half_life_days, prefer, top_k, expand_context), near.exact,
-        near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
+      from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context), search.exact,
+        search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(judged, null, null, judged_top_k, 0), near.exact, near.considered, vector_ms,
-        judged_ms) as hit));
+      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
 end;
 $$;
 
 comment on function public.rag_judged_search is
   'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
   'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first judged_top_k of a hybrid '
-  'search with the same filters.';
+  'search for judged_text, by default query_text, with the same vector and filters.';
+
+create function rag.check_judged(judged_text text, query_vector extensions.vector, judged_top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_search(judged_text, query_vector, 'hybrid', 0, null), rag.check_top_k(judged_top_k);
+end;
+$$;
+
+comment on function rag.check_judged is
+  'Raises PT400 for invalid arguments of the judged matches, which need text and vector whatever the mode.';
 
 -- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
 -- reorders its results before it extends them (rag_widen).
@@ -11315,7 +11363,9 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2
+  hops integer default 2,
+  judged_text text default null,
+  judged_top_k integer default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -11339,6 +11389,10 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
+  judged_text := coalesce(judged_text, query_text);
+  if judged_top_k is not null then
+    perform rag.check_judged(judged_text, query_vector, judged_top_k);
+  end if;
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -11347,7 +11401,11 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k, judged_text, judged_top_k);
+  if legs = 'keyword' and judged_top_k is not null then
+    -- The vector is that of the judged matches alone.
+    query_embedding := null;
+  end if;
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -11367,7 +11425,12 @@ begin
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
-      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end
+    || case when judged_top_k is null then '{}'
+      else jsonb_build_object('judged', (
+        select coalesce(jsonb_agg(hit), '[]')
+        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+      end;
 end;
 $$;
 
@@ -11375,7 +11438,8 @@ comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
   'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
-  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any; with judged_top_k also judged '
+  'as in rag_judged_search.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
@@ -11567,13 +11631,12 @@ comment on function public.rag_graph_of is
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null,
+  owner_id uuid not null references auth.users (id) on delete cascade,
   collection_id uuid,
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
-  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
@@ -11587,10 +11650,8 @@ comment on column rag.sessions.collection_id is
 comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
--- rag_list_sessions.
+-- rag_list_sessions; and deleting a user.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
--- Deleting a user.
-create index sessions_by_auth_user on rag.sessions (auth_user_id);
 -- Deleting a collection.
 create index sessions_by_collection on rag.sessions (org_id, collection_id);
 
@@ -12536,7 +12597,7 @@ as $$
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
   ), own as (
-    select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
+    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
     select coalesce(per_minute, caller_limits.requests),
       case when per_minute is null then caller_limits.window_seconds else 60 end, 1
@@ -12674,7 +12735,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  link constant text := 'link ' || (rag.token_claim() ->> 'document');
+  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
   paid rag.rate_limits[] := '{}';
 begin
@@ -13483,7 +13544,7 @@ comment on function public.rag_release_response is
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null,
+  owner_id uuid not null references auth.users (id) on delete cascade,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13506,7 +13567,6 @@ create table rag.request_records (
   reason text check (length(reason) <= 2000),
   verdict text check (verdict in ('right', 'wrong')),
   document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
-  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id)
 );
 
@@ -13533,7 +13593,7 @@ create index request_records_by_time on rag.request_records (org_id, created_at 
 -- rag.get_record.
 create index request_records_by_request on rag.request_records (org_id, request_id);
 -- Deleting a user.
-create index request_records_by_auth_user on rag.request_records (auth_user_id);
+create index request_records_by_owner on rag.request_records (owner_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
@@ -14486,6 +14546,93 @@ comment on function rag.embedding_progress is
   'with an embedding of the model; the tokens of the other chunks, as their documents'' embedder counted them, without '
   'titles and headers.';
 
+-- Changes of documents and jobs as messages of Supabase Realtime, where the project has it. A trigger sends them in the
+-- transaction of the change, on private channels: rag:<org id> for documents of the whole org, rag:<org id>:<user id> for
+-- private ones. A message has ids and states, and no text. Row security of realtime.messages decides who receives, also
+-- where other policies of the project are wider; no client sends on these channels.
+
+create function rag.may_receive(topic text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
+    split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
+      and (split_part(topic, ':', 3) in ('', (select auth.uid())::text)
+        or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
+      and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
+    else false end;
+$$;
+
+comment on function rag.may_receive is
+  'Whether the caller may receive messages of that channel of Realtime: as the documents that they are about are visible. A '
+  'key that is bound to a collection receives none.';
+
+create function rag.broadcast_change()
+returns trigger
+language plpgsql volatile security definer set search_path = ''
+as $$
+declare
+  place record := coalesce(new, old);
+  change jsonb;
+begin
+  -- Not for each document of a deleted collection, which a trigger deletes.
+  if to_regnamespace('realtime') is null or pg_trigger_depth() > 1 then
+    return null;
+  end if;
+  if tg_table_name = 'jobs' then
+    change := jsonb_build_object('id', new.id, 'document_id', new.document_id, 'collection_id', new.collection_id,
+      'kind', new.kind, 'state', new.state, 'step', new.step);
+  elsif tg_op = 'DELETE' then
+    change := jsonb_build_object('id', old.id, 'collection_id', old.collection_id, 'status', 'deleted');
+  else
+    change := jsonb_build_object('id', new.id, 'collection_id', new.collection_id, 'status', new.status,
+      'error_code', new.error_code);
+  end if;
+  begin
+    perform realtime.send(change, rtrim(tg_table_name, 's'), concat_ws(':', 'rag', place.org_id, place.owner_id), true);
+  exception when others then
+    -- A message that Realtime does not take ends no change.
+    raise warning 'rag: a change was not broadcast: %', sqlerrm;
+  end;
+  return null;
+end;
+$$;
+
+comment on function rag.broadcast_change is
+  'Trigger that sends a changed document or job to Supabase Realtime, if the project has it. It runs as its owner: no user and '
+  'not the worker may send on these channels.';
+
+create trigger broadcast_change after update of status or delete on rag.documents
+  for each row execute function rag.broadcast_change();
+
+create trigger broadcast_new_job after insert on rag.jobs
+  for each row when (new.kind = 'ingestion') execute function rag.broadcast_change();
+
+create trigger broadcast_changed_job after update of state, step on rag.jobs
+  for each row when (new.kind = 'ingestion' and (new.state <> old.state or new.step is distinct from old.step))
+  execute function rag.broadcast_change();
+
+do $$
+begin
+  if to_regclass('realtime.messages') is null then
+    return;
+  end if;
+  create policy "rag: members receive changes" on realtime.messages
+    for select to authenticated using (topic like 'rag:%' and rag.may_receive(topic));
+
+  create policy "rag: changes are received by who sees their documents" on realtime.messages
+    as restrictive for select to authenticated using (topic not like 'rag:%' or rag.may_receive(topic));
+
+  create policy "rag: anon receives no changes" on realtime.messages
+    as restrictive for select to anon using (topic not like 'rag:%');
+
+  create policy "rag: no client sends changes" on realtime.messages
+    as restrictive for insert to anon, authenticated with check (topic not like 'rag:%');
+exception when insufficient_privilege then
+  raise warning 'rag: for Realtime, run the end of sql/90_operations/70_realtime.sql as the owner of realtime.messages';
+end;
+$$;
+
 -- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 
 -- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
@@ -14535,11 +14682,12 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
-grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
+grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
+  on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
@@ -14572,7 +14720,7 @@ grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
+grant update (old_secret, old_secret_id, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
@@ -14594,15 +14742,15 @@ grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) from authenticated;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid), rag.store_in_vault(), rag.erase_from_vault(),
+  rag.broadcast_change() from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
-  rag.due_deliveries(integer) to rag_worker;
+  rag.due_deliveries(integer), rag.secret_in_vault(uuid) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(),
-  rag.current_user_id(), rag.token_claim(), rag.is_issuers(jsonb), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -14617,7 +14765,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text,integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
@@ -14678,7 +14826,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

@@ -11,9 +11,13 @@ order by relname;
 
 select is_empty($$ select oid::regclass from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p')
   and not exists (select from pg_policy where polrelid = pg_class.oid) $$, 'each table has a policy');
-select is_empty($$ select oid::regprocedure from pg_proc
-  where (pronamespace = 'rag'::regnamespace or pronamespace = 'public'::regnamespace and proname ~ '^(rag_|is_org_member$)')
-  and prosecdef $$, 'no function runs as its owner');
+select is(array_agg(proname::text order by proname), array['broadcast_change', 'erase_from_vault', 'secret_in_vault', 'store_in_vault'],
+  'only the functions for Vault and Realtime run as their owner')
+from pg_proc
+where (pronamespace = 'rag'::regnamespace or pronamespace = 'public'::regnamespace and proname ~ '^(rag_|is_org_member$)')
+  and prosecdef;
+select ok(not has_function_privilege('authenticated', name, 'execute'), format('no user executes %s', name))
+from unnest('{rag.secret_in_vault(uuid),rag.store_in_vault(),rag.erase_from_vault(),rag.broadcast_change()}'::text[]) as name;
 select is_empty($$ select oid::regprocedure from pg_proc
   where (pronamespace = 'rag'::regnamespace or pronamespace = 'public'::regnamespace and proname ~ '^(rag_|is_org_member$)')
   and not coalesce(proconfig @> array['search_path=""'], false) and prosqlbody is null

@@ -3,6 +3,7 @@
 verify/catalogue.json has every grant and policy of the release. These rules hold of a changed release, too.
 """
 
+import re
 from typing import Any
 
 import httpx
@@ -15,13 +16,20 @@ from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World
 from tests.conftest import People
 
+# Functions that run as their owner, and why.
+DEFINERS = {
+    "rag.store_in_vault()": "Vault grants the creation of a secret to the owner alone",
+    "rag.erase_from_vault()": "Vault grants the deletion of a secret to the owner alone",
+    "rag.secret_in_vault(uuid)": "Vault grants the reading of a secret to the owner alone",
+    "rag.broadcast_change()": "neither users nor the worker may send on the channels of Realtime",
+}
 # Every exposed function, with its kind of caller. Each runs as its caller.
 CALLERS = exposed_functions()
 EXPOSED = set(CALLERS)
 # The worker's role alone executes these.
 WORKER_FUNCTIONS = {name for name, caller in CALLERS.items() if caller == "worker"} | {
     "rag.clear_deliveries()", "rag.due_deliveries(integer)", "rag.due_jobs(text,integer,uuid[])",
-    "rag.fail_exhausted_jobs()",
+    "rag.fail_exhausted_jobs()", "rag.secret_in_vault(uuid)",
 }  # fmt: skip
 # PostgREST calls the first of them before each request, as any role.
 OF_EVERY_ROLE = {"rag.check_request()", "rag.check_direct_size()"}
@@ -156,10 +164,20 @@ def test_the_reference_is_generated_and_every_object_has_a_comment(world: World)
     assert sql_reference.PATH.read_text() == text, "run: make generated"
 
 
-def test_no_function_is_security_definer(world: World):
+def test_definer_functions_are_listed(world: World):
     """In whatever schema: an owner with BYPASSRLS is bound by no policy inside a definer function."""
     definers = "from pg_proc where prosecdef and proowner = 'postgres'::regrole"
-    assert names(world, f"select oid::regprocedure::text {definers}") == set()
+    assert names(world, f"select oid::regprocedure::text {definers}") == set(DEFINERS)
+    # None reads or writes a table of the schema.
+    bodies = world.sql(f"select prosrc {definers}")
+    assert not [body for (body,) in bodies if re.search(r"(from|join|into|update|table) rag\.", body)]
+
+
+def test_no_user_executes_a_definer_function(world: World):
+    roles = ("anon", "authenticated", "service_role")
+    for name in DEFINERS:
+        for role in roles:
+            assert world.sql("select has_function_privilege(%s, %s, 'execute')", role, name) == [(False,)]
 
 
 def test_every_function_sets_its_search_path(world: World):
@@ -191,7 +209,7 @@ def test_other_roles_execute_the_pre_request_function_only(world: World):
 
 def test_authenticated_can_execute_every_function_of_the_project(world: World):
     executed = functions(world, "has_function_privilege('authenticated', oid, 'execute')")
-    assert executed == functions(world) - WORKER_FUNCTIONS
+    assert executed == functions(world) - WORKER_FUNCTIONS - set(DEFINERS)
 
 
 def test_the_worker_s_role_can_execute_its_own_exposed_functions(world: World):

@@ -62,6 +62,23 @@ def rows(stack: Stack, database: str, statement: str, user: str = "postgres") ->
         return cursor.fetchall() if cursor.description else []
 
 
+# What docs/own-members.md assumes of an adopter's own table of members, and a bucket of theirs.
+OWN_TABLES = """
+  create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
+  create table public.team_members (
+    team_id uuid references public.teams on delete cascade,
+    user_id uuid references auth.users on delete cascade,
+    is_owner boolean not null default false, primary key (team_id, user_id));
+  create index on public.team_members (user_id);
+  alter table public.teams enable row level security;
+  create policy "members read their teams" on public.teams for select to authenticated
+    using (public.is_org_member(id));
+  insert into storage.buckets (id, name) values ('avatars', 'avatars');
+  create policy "users read avatars" on storage.objects for select to authenticated
+    using (bucket_id = 'avatars');
+"""
+
+
 @pytest.fixture
 def new_database(stack: Stack) -> Iterator[Callable[[str], str]]:
     """Makes databases that have what a hosted project has, and nothing of ours."""
@@ -183,6 +200,61 @@ def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
     assert rows(stack, database, OBJECTS) == before
 
 
+def test_an_upgrade_keeps_replaced_memberships(stack: Stack, cloned: Callable[[str], str]):
+    """A draft that would undo an adopter's function is refused; other migrations keep the function."""
+    database = cloned("upgraded")
+    statements = sql_of("own-members.md", "Memberships") + sql_of("own-members.md", "List of members")
+    rows(stack, database, "; ".join([OWN_TABLES, *statements]))
+    bodies = (
+        "select md5(prosrc) from pg_proc where pronamespace = 'rag'::regnamespace"
+        " and proname in ('memberships', 'org_members') order by proname"
+    )
+    own = rows(stack, database, bodies)
+    other = cloned("released")
+    changes = migrations.difference(stack, database, other)
+    with pytest.raises(CommandError, match="would undo an adopter's rag"):
+        migrations.require_replaced_functions_unchanged(changes)
+
+    rows(stack, other, "alter table rag.settings add column planted integer not null default 1")
+    added = migrations.difference(stack, cloned("before"), other)
+    migrations.require_replaced_functions_unchanged(added)
+    rows(stack, database, added)
+    assert rows(stack, database, bodies) == own
+    assert rows(stack, database, "select planted from rag.settings") == [(1,)]
+
+
+def test_no_later_migration_replaces_what_adopters_replace():
+    for path in declared_schema.MIGRATIONS.glob("*.sql"):
+        if path != declared_schema.MIGRATION:
+            migrations.require_replaced_functions_unchanged(path.read_text())
+
+
+def test_a_removal_by_a_migration_leaves_a_reset_working(
+    stack: Stack, new_database: Callable[[str], str], tmp_path: Path
+):
+    """As docs/upgrade.md says: a new database runs all migrations of the project in order."""
+    folder = tmp_path / "supabase" / "migrations"
+    folder.mkdir(parents=True)
+    (tmp_path / "supabase" / "config.toml").write_text('project_id = "theirs"')
+    statements = sql_of("own-members.md", "Memberships") + sql_of("own-members.md", "List of members")
+    own_objects = (
+        "drop trigger create_org on public.teams; drop function public.create_org();"
+        'drop policy "members read their teams" on public.teams;'
+    )
+    (folder / "20250101000000_first.sql").write_text("create table public.first (id int)")
+    for name in MIGRATIONS:
+        (folder / name).write_bytes((declared_schema.MIGRATIONS / name).read_bytes())
+    (folder / "29980101000000_theirs.sql").write_text("; ".join([OWN_TABLES, *statements]))
+    removal = own_objects + (ROOT / "supabase" / "remove.sql").read_text()
+    (folder / "29990101000000_remove_rag.sql").write_text(removal)
+    database = new_database("reset")
+    report = cli(stack, "--workdir", str(tmp_path), "db", "push", database=database)
+    assert len(report["migrations"]) == 3 + len(MIGRATIONS)
+    assert rows(stack, database, "select to_regnamespace('rag') is null") == [(True,)]
+    left = "select tablename::text from pg_tables where schemaname = 'public' order by 1"
+    assert rows(stack, database, left) == [("first",), ("team_members",), ("teams",)]
+
+
 @pytest.mark.parametrize(
     "state", ["drop schema storage cascade", "alter table storage.objects owner to supabase_admin"]
 )
@@ -245,28 +317,11 @@ def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 
 
-# What docs/install.md assumes of an adopter's own table of members, and a bucket of theirs.
-OWN_TABLES = """
-  create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
-  create table public.team_members (
-    team_id uuid references public.teams on delete cascade,
-    user_id uuid references auth.users on delete cascade,
-    is_owner boolean not null default false, primary key (team_id, user_id));
-  create index on public.team_members (user_id);
-  alter table public.teams enable row level security;
-  create policy "members read their teams" on public.teams for select to authenticated
-    using (public.is_org_member(id));
-  insert into storage.buckets (id, name) values ('avatars', 'avatars');
-  create policy "users read avatars" on storage.objects for select to authenticated
-    using (bucket_id = 'avatars');
-"""
-
-
 def test_the_advisors_report_nothing_beside_an_adopters_own_members(
     stack: Stack, cloned: Callable[[str], str]
 ):
     database = cloned("adopted")
-    _, *statements = sql_of("install.md", "3. Orgs and members")
+    statements = sql_of("own-members.md", "Memberships") + sql_of("own-members.md", "List of members")
     rows(stack, database, "; ".join([OWN_TABLES, *statements]))
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []

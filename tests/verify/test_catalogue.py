@@ -368,7 +368,7 @@ def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
 
 
 # What projects of Supabase have: functions of the platform (supabase/postgres, migrations), and the usual
-# ones of an adopter, with the trigger of docs/install.md that adds the org of a team.
+# ones of an adopter, with the trigger of docs/own-members.md that adds the org of a team.
 USUAL = """
 create schema pgbouncer; create schema realtime; create schema supabase_functions;
 create schema vault authorization postgres;

@@ -186,7 +186,7 @@ def test_the_documented_table_of_members_is_no_difference(world: World, deployme
     originals = [world.sql(f"select pg_get_functiondef('{name}'::regproc)")[0][0] for name in functions]
     drop = "drop table public.team_members, public.teams; drop function public.create_org()"
     restore = f"{'; '.join(originals)}; {drop}"
-    _, *statements = sql_of("install.md", "3. Orgs and members")
+    statements = sql_of("own-members.md", "Memberships") + sql_of("own-members.md", "List of members")
     tables = (
         "create table public.teams (id uuid primary key, name text); "
         "alter table public.teams enable row level security; "
