@@ -17,7 +17,7 @@ from shared.clients.lenient_row_reading import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import model_of
-from shared.types import Principal, Scope
+from shared.types import Principal, Row, Scope
 
 app = create_app(error_format, "collections", searches=False, more_errors=(409,), headers=["idempotency-key"])
 routes = PlatformRoutes(app)
@@ -80,7 +80,7 @@ def _create(services: Core, caller: Principal, body: wire.NewCollection) -> wire
     return _to_wire(services, collections.create(services.database, caller, body.to_request()))
 
 
-def _to_wire(services: Core, row: collections.Row) -> wire.Collection:
+def _to_wire(services: Core, row: Row) -> wire.Collection:
     return wire.Collection.of(row, model_of(services.settings), services.embedder_limits)
 
 

@@ -129,8 +129,8 @@ def get(caller: Reader, services: Core, document: Id) -> wire.Document:
 
 
 @routes.get("/documents/{document_id}/status")
-def status(caller: Reader, services: Core, document: Id) -> wire.DocumentStatus:
-    return wire.DocumentStatus.of(documents.get(services.database, caller, document))
+def status(caller: Reader, services: Core, document: Id) -> wire.ProcessingStatus:
+    return wire.ProcessingStatus.of(documents.get(services.database, caller, document))
 
 
 @routes.get("/documents/{document_id}/url")

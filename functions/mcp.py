@@ -32,6 +32,7 @@ READING = (Scope.RETRIEVALS_READ, Scope.CHAT_READ, Scope.DOCUMENTS_READ)
 Agent = Annotated[Principal, with_scope(*Scope)]
 
 
+@app.post(f"{PATH}/", dependencies=CHALLENGE, include_in_schema=False)
 @app.post(PATH, dependencies=CHALLENGE, openapi_extra=MESSAGE)
 async def respond(caller: Agent, services: Core, request: Request) -> Response:
     return await server.respond(request, services, caller)
@@ -47,9 +48,9 @@ def metadata(services: Core, public_url: PublicUrl) -> wire.ResourceMetadata:
 
 @server.tool(Scope.RETRIEVALS_READ, Scope.CHAT_READ)
 def search(services: Services, caller: Principal, arguments: wire.SearchArguments) -> wire.SearchResult:
-    """Search the documents. Returns the passages that fit best, best first, with document ids."""
+    """Search the documents. Returns the passages that fit best, best first, with ids for fetch."""
     result = pipeline.search(services, caller, arguments.to_query())
-    return wire.SearchResult(passages=list(map(wire.Passage.of, result.matches)))
+    return wire.SearchResult(results=list(map(wire.Passage.of, result.matches)))
 
 
 @server.tool(Scope.CHAT_READ)
@@ -59,6 +60,14 @@ async def answer(services: Services, caller: Principal, arguments: wire.AnswerAr
     result = await pipeline.answer(services, caller, query)
     await request_recording.record_answer(services, caller, query, result)
     return wire.AnswerResult.of(query.text, result)
+
+
+@server.tool(*READING)
+def fetch(services: Services, caller: Principal, arguments: wire.FetchArguments) -> wire.FetchResult:
+    """Fetch the text of a document by the id of a search result."""
+    document, offset = wire.part_of(arguments.id)
+    row = documents.read(services.database, caller, document, offset, wire.MAX_PART_CHARACTERS)
+    return wire.FetchResult.of(arguments.id, wire.DocumentPart.of(row, offset))
 
 
 @server.tool(*READING)

@@ -11,10 +11,10 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from threading import Lock
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -61,8 +61,6 @@ class Functions:
         self._paths = {
             route.path: self._app_of(route.path) for route, _ in routes if not route.param_convertors
         }
-        self._lock = Lock()
-        self._cached: tuple[bytes, bytes] | None = None
         # It also answers requests for unknown paths.
         self._own = create_app(rag, "server", errors=(404,))
         self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
@@ -78,18 +76,16 @@ class Functions:
         return next((app for pattern, app in self._patterns if pattern.match(path)), None)
 
     def _document(self) -> Response:
-        return Response(self._reference()[0], media_type="application/json")
+        return Response(self._reference[0], media_type="application/json")
 
     def _page(self) -> Response:
-        return HTMLResponse(self._reference()[1], headers=openapi_reference.HEADERS)
+        return HTMLResponse(self._reference[1], headers=openapi_reference.HEADERS)
 
+    @cached_property
     def _reference(self) -> tuple[bytes, bytes]:
-        """The OpenAPI document of all functions and its page, rendered once, which takes a second."""
-        with self._lock:
-            if self._cached is None:
-                document = openapi_reference.merged(self.apps)
-                self._cached = json.dumps(document).encode(), openapi_reference.page(document).encode()
-            return self._cached
+        """The OpenAPI document of all functions and its page, which take a second."""
+        document = openapi_reference.merged(self.apps)
+        return json.dumps(document).encode(), openapi_reference.page(document).encode()
 
     @asynccontextmanager
     async def started(self, *, check_embedder: bool = True) -> AsyncIterator[None]:

@@ -46,7 +46,7 @@ def questions() -> list[Question]:
     return [Question(**entry) for entry in tomllib.loads(QUESTIONS.read_text())["question"]]
 
 
-def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, Any]:
+def ask(url: str, publishable_key: str, token: str, question: Question) -> dict[str, Any]:
     """The function's answer to a question, by the client that Supabase applications use. Raises CommandError
     for an error of the function."""
     call = {
@@ -55,7 +55,7 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
     }
     with http_client(60) as connections:
         options = ClientOptions(headers={"Authorization": f"Bearer {token}"}, httpx_client=connections)
-        supabase = create_client(url, anon_key, options)
+        supabase = create_client(url, publishable_key, options)
         try:
             return cast("dict[str, Any]", supabase.functions.invoke(f"rag-{question.call}", call))
         except FunctionsHttpError as error:
@@ -73,7 +73,7 @@ def run(stack: Stack, services: Services, console: Console) -> None:
         if question.asker != asker:
             asker = question.asker
             console.rule(f"[bold]{asker}", align="left")
-        body = ask(stack.url, stack.anon_key, stack.token(question.asker), question)
+        body = ask(stack.url, stack.publishable_key, stack.token(question.asker), question)
         show(question, body, console)
         if "answer" in body:
             confidences[body["answer"]["confidence"]] += 1
@@ -185,7 +185,8 @@ def try_models(services: Services, console: Console) -> None:
 
 def introduce(stack: Stack, console: Console) -> None:
     """Print addresses, tokens and curl commands to copy."""
-    line(console, f"\nURL         {stack.url}\nanon key    {stack.anon_key}\nplayground  {stack.playground}")
+    line(console, f"\nURL              {stack.url}\npublishable key  {stack.publishable_key}")
+    line(console, f"playground       {stack.playground}")
     for email, text in (
         ("tomas@halden.example", "What does error code E-42 mean?"),
         ("emil@brightwater.example", "Above which temperature do we reject milk?"),

@@ -1,7 +1,7 @@
 """Gateway with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
 
-Like a hosted project's gateway it rejects /rest/v1 without the project's `apikey`, except preflights, and
-forwards requests and responses unchanged.
+Like a hosted project's gateway it rejects /rest/v1 without one of the project's keys in `apikey`, except
+preflights, and another key than this one as a bearer. It forwards requests and responses unchanged.
 """
 
 import hmac
@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from functions.server import SLUGS, Functions
 from local import playground_server
+from shared.access.jwt_verifier import bearer
 from shared.api.dependencies import get_services
 
 FUNCTIONS = Functions(SLUGS)
@@ -44,7 +45,12 @@ async def rest(request: Request) -> Response:
         key = request.headers.get("apikey") or request.query_params.get("apikey")
         if not key:
             return JSONResponse({"message": "No API key found in request"}, status_code=401)
-        if not hmac.compare_digest(key.encode(), os.environ["SUPABASE_ANON_KEY"].encode()):
+        keys = os.environ["LOCAL_PROJECT_KEYS"].split()
+        is_known = any(hmac.compare_digest(key.encode(), each.encode()) for each in keys)
+        credential = bearer(request.headers.get("authorization"))
+        # A publishable or secret key is no JWT: as a bearer it is refused, unless it equals `apikey`. Then
+        # PostgREST refuses it.
+        if not is_known or (credential.startswith("sb_") and credential != key):
             return JSONResponse({"message": "Invalid authentication credentials"}, status_code=401)
     session: aiohttp.ClientSession = request.app.state.postgrest
     params = [item for item in request.query_params.multi_items() if item[0] != "apikey"]

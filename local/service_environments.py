@@ -15,7 +15,7 @@ def of_functions(state: State) -> dict[str, str]:
     """Environment of a function that uses the stack as its Supabase project."""
     project = {
         "SUPABASE_URL": state.url,
-        "SUPABASE_ANON_KEY": state.public_anon_key,
+        "SUPABASE_ANON_KEY": state.publishable_key,
         "RAG_FUNCTIONS_SECRET": state.functions_secret,
     }
     if state.private_key is None:
@@ -28,6 +28,7 @@ def of_gateway(state: State, folder: Path) -> dict[str, str]:
     return {
         "RAG_SNAPSHOT_URL": f"file://{folder / 'snapshots'}",
         **of_worker(state),
+        "LOCAL_PROJECT_KEYS": f"{state.publishable_key} {state.public_anon_key}",
         "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{state.postgrest_port}",
         "RAG_METRICS_TOKEN": state.metrics_token,
         "RAG_WORKER_TOKEN": state.worker_token,

@@ -117,6 +117,10 @@ class Stack:
         return self.state.public_anon_key
 
     @property
+    def publishable_key(self) -> str:
+        return self.state.publishable_key
+
+    @property
     def postgres(self) -> Postgres:
         state = self.state
         drop_to = os.environ.get("RAG_LOCAL_POSTGRES_USER")
@@ -231,6 +235,7 @@ class Stack:
         return {
             "url": self.url,
             "database_url": self.database_url(),
+            "publishable_key": self.publishable_key,
             "anon_key": self.anon_key,
             "pids": {name: child.pid for name, child in self.state.children.items()},
             "versions": {

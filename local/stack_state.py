@@ -23,6 +23,8 @@ class State:
     functions_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     # Secret in the playground's URL, which grants the demo users' tokens.
     playground_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    # Not signed: the gateway knows it. Hosted projects accept it beside the anon key.
+    publishable_key: str = field(default_factory=lambda: f"sb_publishable_{secrets.token_urlsafe(24)}")
     # Stored, because each ES256 signature differs.
     anon_key: str | None = None
     port: int = 0

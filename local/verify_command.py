@@ -14,7 +14,7 @@ def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
     return Deployment(
         url=url or stack.url,
         project_url=stack.url,
-        anon_key=stack.anon_key,
+        anon_key=stack.publishable_key,
         database_url=stack.database_url(),
         signing_key=stack.signing_key,
         functions_secret=stack.state.functions_secret,

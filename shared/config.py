@@ -4,6 +4,7 @@ A missing key selects the local default (embedder, extractive answers), which th
 report. A malformed value stops the start, and the error names its key.
 """
 
+import base64
 import json
 import os
 import re
@@ -97,6 +98,21 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _public_key(value: SecretStr) -> SecretStr:
+    key = value.get_secret_value()
+    try:
+        payload = json.loads(base64.urlsafe_b64decode(f"{key.split('.')[1]}=="))
+        is_secret = payload["role"] == "service_role"
+    except (ValueError, LookupError, TypeError):
+        is_secret = key.startswith("sb_secret_")
+    if is_secret:
+        raise ValueError(
+            "a secret or service_role key, which row security does not bind; set the project's publishable "
+            "key (sb_publishable_…, in its settings under API keys)"
+        )
+    return value
+
+
 def _functions_secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]{32,}", value.get_secret_value()):
         raise ValueError("at least 32 characters, all printable ASCII: openssl rand -hex 32")
@@ -117,9 +133,10 @@ COMMAND_VARIABLES = {
 }  # fmt: skip
 
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
-# Names that the contracts give to settings, and that OpenAI's client gives to the endpoint of OPENAI_API_KEY,
-# which counts only with that key.
+# Names that Supabase and the contracts give to settings, and that OpenAI's client gives to the endpoint of
+# OPENAI_API_KEY, which counts only with that key.
 OTHER_NAMES = {
+    "SUPABASE_ANON_KEY": "SUPABASE_PUBLISHABLE_KEY",
     "RAG_EMBEDDING_URL": "OPENAI_BASE_URL",
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
     "RAG_RERANK_ENABLED": "RERANK_ENABLED",
@@ -177,7 +194,7 @@ class Settings(AppSettings):
 
     # The Supabase project.
     supabase_url: Address
-    supabase_anon_key: SecretStr
+    supabase_anon_key: Annotated[SecretStr, AfterValidator(_public_key)]
     # Unset with asymmetric signing keys.
     supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
     # The project's read replica, for searches (docs/read-replicas.md).
@@ -336,10 +353,25 @@ def read_settings(environment: Mapping[str, str] = os.environ, /, **given: Any) 
     return _read(Settings, environment, given)
 
 
+def _default_key(environment: Mapping[str, str]) -> str | None:
+    """The entry `default` of SUPABASE_PUBLISHABLE_KEYS, a variable of Supabase's Edge Functions."""
+    if not (keys := environment.get("SUPABASE_PUBLISHABLE_KEYS")):
+        return None
+    try:
+        return str(json.loads(keys)["default"])
+    except (ValueError, LookupError, TypeError):
+        raise ConfigurationError(
+            'SUPABASE_PUBLISHABLE_KEYS: a JSON object with the entry "default" is required'
+        ) from None
+
+
 def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:
     def variable(name: str) -> str | None:
         """The value of the variable, or of its other name."""
         other = OTHER_NAMES.get(name, "")
+        if name == "SUPABASE_ANON_KEY":
+            # The publishable key is valid longer: Supabase retires the anon key.
+            return environment.get(other) or _default_key(environment) or environment.get(name)
         if other == "OPENAI_BASE_URL" and not environment.get("OPENAI_API_KEY"):
             return environment.get(name)
         return environment.get(name) or environment.get(other)

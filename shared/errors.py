@@ -4,12 +4,14 @@ app.py renders them in the envelope of the contract. The docstring of a class is
 callers read.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+log = logging.getLogger("rag")
 # Headers of a call that did not get a lock in time, or whose user has too many running writes.
 BUSY_HEADERS = MappingProxyType({"Retry-After": "3"})
 
@@ -314,6 +316,15 @@ def error_details(**details: Any) -> Iterator[None]:
     except RagError as error:
         error.details |= {name: value for name, value in details.items() if value is not None}
         raise
+
+
+@contextmanager
+def logged(message: str) -> Iterator[None]:
+    """Log a RagError raised inside, and go on. The message has %s for the reason."""
+    try:
+        yield
+    except RagError as error:
+        log.warning(message, error.log_reason)
 
 
 # Errors raised by the project's SQL functions, by SQLSTATE.

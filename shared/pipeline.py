@@ -7,15 +7,13 @@ The first two steps are dependencies of every handler (api/authentication.py). `
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.clients.postgrest import Database
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.cited_documents import cite, with_snippets
 from shared.generation.confidence import (
@@ -37,7 +35,7 @@ from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen
+from shared.retrieval.chunk_search import has_identifier, match, widen
 from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
@@ -60,51 +58,48 @@ from shared.types import (
     SimilarTo,
 )
 
-Matcher = Callable[[Database, Principal, Sequence[QueryEmbedding], Query], SearchResult]
 # The least number of matches that a reranker gets.
 RERANK_CANDIDATES = 50
 
 
 def search(
-    services: Services, caller: Principal, query: Query, embeddings: Sequence[QueryEmbedding] = ()
+    services: Services,
+    caller: Principal,
+    query: Query,
+    embeddings: Sequence[QueryEmbedding] = (),
+    judged: Query | None = None,
 ) -> SearchResult:
-    """The caller's best matches. `embeddings`: those of the query's text, if they are known. Raises a
-    RagError."""
+    """The caller's best matches. `embeddings`: those of the query's text, if they are known. `judged`: a
+    confidence query with the same text and filters, whose matches the result has in `judged` if one call of
+    the database returns both. Raises a RagError."""
     started = time.perf_counter()
+    if judged and not _share_a_call(services, query, judged):
+        judged = None
     result = _match_identifier(services, caller, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
-        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings, judged)
     return replace(result, milliseconds=milliseconds_since(started))
 
 
 def confidence_query(text: str, filters: Filters, rerank: bool | None = None) -> Query:
     """The search whose matches confidence is judged by, the same in every API: hybrid, without an API's own
-    mode, number of matches and inferences from the question. `rerank`: that of the request, which can only
-    add a reranker."""
-    return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank or None)
+    mode, number of matches and inferences from the question. `rerank`: that of the request."""
+    return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank)
 
 
 def search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
     """The caller's best matches and, in `judged`, those of the confidence query, empty where nothing matches
-    the caller's. One search if both queries are the same, and else one call of the database, unless the
-    query is by keywords or asks the graph. Raises a RagError."""
-    judged_query = confidence_query(query.text, query.filters, query.rerank)
-    if query.top_k <= judged_query.top_k and replace(query, top_k=judged_query.top_k) == judged_query:
-        result = search(services, caller, judged_query)
+    the caller's. One search if both queries are the same, and else one call of the database, except for
+    identifiers. Raises a RagError."""
+    judged = confidence_query(query.text, query.filters, query.rerank)
+    if query.top_k <= judged.top_k and replace(query, top_k=judged.top_k) == judged:
+        result = search(services, caller, judged)
         return replace(result, matches=result.matches[: query.top_k], judged=result.matches)
-    if query.asks_the_graph or query.mode is Mode.KEYWORD or query.words is not None:
-        result = search(services, caller, query)
-        if not result.matches:
-            return result
-        return replace(result, judged=search(services, caller, judged_query, result.embeddings).matches)
-    started = time.perf_counter()
-    is_reranked = _is_reranked(services, query)
-    judged_top_k = RERANK_CANDIDATES if is_reranked else JUDGED_MATCHES
-    matcher = partial(match_with_judged, judged_top_k=judged_top_k)
-    result = (_match_and_rerank if is_reranked else _match)(services, caller, query, matcher=matcher)
-    judged = result.judged[:JUDGED_MATCHES]
-    return replace(result, judged=judged, milliseconds=milliseconds_since(started))
+    result = search(services, caller, query, judged=judged)
+    if result.judged or not result.matches:
+        return result
+    return replace(result, judged=search(services, caller, judged, result.embeddings).matches)
 
 
 def judge_search(services: Services, caller: Principal, query: Query, result: SearchResult) -> JudgedSearch:
@@ -257,10 +252,20 @@ def judge_draft(
     )
 
 
+def _may_be_identifier(query: Query) -> bool:
+    """Whether a search by keywords alone may serve."""
+    return query.mode is not Mode.SEMANTIC and is_identifier(query.text)
+
+
+def _share_a_call(services: Services, query: Query, judged: Query) -> bool:
+    is_reranked = _is_reranked(services, query)
+    return not _may_be_identifier(query) and is_reranked == _is_reranked(services, judged)
+
+
 def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:
     """The matches that have the identifier that the query is: a keyword search, nothing is embedded. None
     when the query is no identifier, or no match has it."""
-    if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
+    if query.mode is Mode.KEYWORD or not _may_be_identifier(query):
         return None
     result = _match(services, caller, replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph))
     return result if result.matches and has_identifier(result.matches[0], query.text) else None
@@ -270,19 +275,20 @@ def _match_and_rerank(
     services: Services,
     caller: Principal,
     query: Query,
-    embeddings: Sequence[QueryEmbedding] = (),
-    matcher: Matcher = match,
+    embeddings: Sequence[QueryEmbedding],
+    judged: Query | None,
 ) -> SearchResult:
     if services.reranker is None:
-        return replace(_match(services, caller, query, embeddings, matcher), rerank_failed=True)
+        return replace(_match(services, caller, query, embeddings, judged), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
-    result = _rerank(services.reranker, query, _match(services, caller, wider, embeddings, matcher))
+    wider_judged = judged and replace(judged, top_k=RERANK_CANDIDATES)
+    result = _rerank(services.reranker, query, _match(services, caller, wider, embeddings, wider_judged))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
             matches = widen(services.database, caller, matches, query.neighbours)
-    return replace(result, matches=matches)
+    return replace(result, matches=matches, judged=result.judged[:JUDGED_MATCHES])
 
 
 def _is_reranked(services: Services, query: Query) -> bool:
@@ -304,12 +310,12 @@ def _match(
     caller: Principal,
     query: Query,
     embeddings: Sequence[QueryEmbedding] = (),
-    matcher: Matcher = match,
+    judged: Query | None = None,
 ) -> SearchResult:
-    embeddings = embeddings or _embed(services, caller, query)
+    embeddings = embeddings or _embed(services, caller, judged or query)
     with step("match"):
-        result = matcher(services.database, caller, embeddings, query)
-    return replace(result, embeddings=() if query.mode is Mode.KEYWORD else embeddings)
+        result = match(services.database, caller, embeddings, query, judged)
+    return replace(result, embeddings=embeddings if embeddings[0].vector else ())
 
 
 def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEmbedding, ...]:

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+# A row of the database, or a JSON object.
+Row = dict[str, Any]
 _CLAUSE_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 

@@ -47,7 +47,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
@@ -113,7 +113,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -128,7 +128,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text,integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
@@ -189,7 +189,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

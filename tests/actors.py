@@ -75,7 +75,7 @@ class Actor:
         return Principal(self.id, self.token())
 
     def headers(self, token: str | None = None) -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {token or self.token()}", "apikey": self.stack.anon_key}
+        headers = {"Authorization": f"Bearer {token or self.token()}", "apikey": self.stack.publishable_key}
         return headers if self.is_direct else headers | {SECRET_HEADER: self.stack.state.functions_secret}
 
     def post(self, path: str, body: Any = None, *, token: str | None = None) -> httpx.Response:

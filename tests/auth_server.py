@@ -34,7 +34,7 @@ class AuthServer(ProjectServer):
         self.sign_ups.append((headers, fields))
         if self.fault:
             return self.fault
-        if headers.get("apikey") != self._stack.anon_key:
+        if headers.get("apikey") != self._stack.publishable_key:
             return in_json({"message": "Invalid authentication credentials"}, 401)
         email = fields["email"].lower()
         user = {"id": str(uuid4()), "aud": "authenticated", "role": "", "email": email, "phone": ""}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from inspect import unwrap
 from typing import Any
@@ -99,8 +100,18 @@ def _nothing(_: Values) -> dict[str, Any]:
 
 def routes(apps: Mapping[str, FastAPI] | None = None) -> list[Route]:
     """The operations of these apps, or of all functions, those of one endpoint function after each other."""
-    apps = apps or {slug: import_module(module).app for slug, module in SLUGS.items()}
-    return [route for slug, app in apps.items() for route in _routes(slug, app)]
+    return list(_all_routes()) if apps is None else [*_routes_of(apps)]
+
+
+@cache
+def _all_routes() -> tuple[Route, ...]:
+    """Cached, since the descriptions of all functions take two seconds."""
+    return tuple(_routes_of({slug: import_module(module).app for slug, module in SLUGS.items()}))
+
+
+def _routes_of(apps: Mapping[str, FastAPI]) -> Iterator[Route]:
+    for slug, app in apps.items():
+        yield from _routes(slug, app)
 
 
 def hidden_paths(apps: Mapping[str, FastAPI] | None = None) -> Iterator[str]:

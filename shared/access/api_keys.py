@@ -3,15 +3,13 @@
 import hashlib
 import re
 import secrets
-from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import NotFound
-from shared.types import Principal
+from shared.types import Principal, Row
 
 PREFIXES = {"live": "mn_live_", "test": "mn_test_", "admin": "mn_admin_", "sk": "sk_"}
 _KEY = re.compile(rf"(?:{'|'.join(PREFIXES.values())})[A-Za-z0-9_-]{{43}}")
-Row = dict[str, Any]
 
 
 def is_key(credential: str) -> bool:
@@ -38,7 +36,7 @@ def create(database: Database, caller: Principal, kind: str, fields: Row) -> Row
 
 def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[Row]:
     """The keys that the caller may manage, or one of them: at most 1000, working and new keys first."""
-    return list(database.call(caller, "rag_list_keys", {"key_id": key_id}, idempotent=True))
+    return database.rows(caller, "rag_list_keys", {"key_id": key_id}, idempotent=True)
 
 
 def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: int) -> Row:

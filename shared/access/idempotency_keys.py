@@ -1,7 +1,6 @@
 """Database side of Idempotency-Key: reservations, and responses stored for 24 hours."""
 
 import json
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,10 +8,9 @@ from hashlib import sha256
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import Conflict, InvalidRequest, RagError
+from shared.errors import Conflict, InvalidRequest, logged
 from shared.types import PrincipalSource, Scope
 
-log = logging.getLogger("rag")
 HEADER = "Idempotency-Key"
 _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
@@ -50,14 +48,11 @@ class Reservation:
 
     def _end(self, function: str, **response: Any) -> bool | None:
         """The database's result; None where the call fails."""
-        try:
+        with logged(
+            "the response of an idempotent request could not be stored (%s): a retry may run it again"
+        ):
             return bool(self._database.call(self._caller, function, self._claim | response, idempotent=True))
-        except RagError as error:
-            log.warning(
-                "the response of an idempotent request could not be stored (%s): a retry may run it again",
-                error.log_reason,
-            )
-            return None
+        return None
 
 
 def begin(

@@ -23,7 +23,14 @@ MAX_LENGTH = 8 * 1024
 INVALID = "The token is not valid. Sign in again."
 # The `aud` of the project's tokens, and the accepted clock difference for `exp` and `nbf`.
 AUDIENCE, LEEWAY_SECONDS = "authenticated", 5
-ANON_KEY = "This is the project's anon key, not a user's token. Sign the user in, and send the user's token."
+PUBLIC_KEY = (
+    "This is the project's publishable or anon key, not a user's token. Sign the user in, and send the "
+    "user's token."
+)
+OPERATORS_KEY = (
+    "This is a secret or service_role key of the project, which no route accepts. Send a user's token, and "
+    "replace the key if others may have seen it."
+)
 SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
@@ -61,7 +68,7 @@ class Verifier:
         if len(token) > MAX_LENGTH:
             raise Unauthorized(f"The token is longer than {MAX_LENGTH} characters. Reduce its user metadata.")
         if not is_token(token):
-            raise Unauthorized
+            raise Unauthorized(project_key_refusal(token))
         return _user(self._claims(token), token)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
@@ -78,7 +85,7 @@ class Verifier:
             raise Unauthorized("The token has expired. Sign in again.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
             # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
-            raise Unauthorized(ANON_KEY if _is_anon_key(token) else INVALID) from None
+            raise Unauthorized(project_key_refusal(token) or INVALID) from None
         return claims
 
     def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
@@ -101,12 +108,15 @@ class Verifier:
         return str(algorithm), key
 
 
-def _is_anon_key(token: str) -> bool:
-    """Whether the refused token claims to be the anon key, which has no subject."""
+def project_key_refusal(credential: str) -> str | None:
+    """The message for a refused credential that is, or claims to be, a key of the project."""
+    if credential.startswith("sb_"):
+        return OPERATORS_KEY if credential.startswith("sb_secret_") else PUBLIC_KEY
     try:
-        return bool(jwt.get_unverified_claims(token).get("role") == "anon")
+        role = jwt.get_unverified_claims(credential).get("role")
     except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
-        return False
+        return None
+    return PUBLIC_KEY if role == "anon" else OPERATORS_KEY if role == "service_role" else None
 
 
 def _may_name_a_secret(kid: object) -> bool:

@@ -1,35 +1,28 @@
 """Orgs and invitations of a caller; members, statistics, usage and audit events for admins."""
 
-from typing import Any
-
 from shared.clients.postgrest import Database
-from shared.types import Principal, PrincipalSource
-
-Row = dict[str, Any]
+from shared.types import Principal, PrincipalSource, Row
 
 
 def list_orgs(database: Database, caller: PrincipalSource) -> list[Row]:
     """Id, name, role and embedding model of each org. For an API key it is the key's one org."""
-    rows: list[Row] = database.call(caller, "rag_list_orgs", {}, idempotent=True)
-    return rows
+    return database.rows(caller, "rag_list_orgs", {}, idempotent=True)
 
 
 def org_statistics(database: Database, caller: Principal) -> Row:
     """Counts over all orgs that the caller administers. Raises Forbidden without one."""
-    (row,) = database.call(caller, "rag_stats", {}, idempotent=True)
-    return dict(row)
+    return database.row(caller, "rag_stats", {}, idempotent=True)
 
 
 def list_usage(database: Database, caller: Principal, days: int) -> list[Row]:
     """Calls and users of each of the last days, over all orgs that the caller administers. Raises
     Forbidden."""
-    return list(database.call(caller, "rag_list_usage", {"days": days}, idempotent=True))
+    return database.rows(caller, "rag_list_usage", {"days": days}, idempotent=True)
 
 
 def list_invitations(database: Database, caller: Principal) -> list[Row]:
     """The caller's open invitations, the oldest first. The caller may belong to no org."""
-    rows: list[Row] = database.call(caller, "rag_list_invitations", {}, idempotent=True)
-    return rows
+    return database.rows(caller, "rag_list_invitations", {}, idempotent=True)
 
 
 def answer_invitation(database: Database, caller: Principal, org_id: str, *, accept: bool) -> None:

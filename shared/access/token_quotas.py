@@ -5,7 +5,6 @@ limit returns the exceeded quotas, the clients of models add their tokens, and m
 before the response ends. Concurrent requests may exceed a limit by their own tokens.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,11 +18,10 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
-from shared.errors import EmbeddingQuotaExceeded, ModelQuotaExceeded, RagError
+from shared.errors import EmbeddingQuotaExceeded, ModelQuotaExceeded, logged
 from shared.tracing import MAX_TOKENS
 from shared.types import PrincipalSource
 
-log = logging.getLogger("rag")
 # Time limit of the call that records a request's tokens.
 RECORD_SECONDS = 5.0
 
@@ -126,11 +124,8 @@ def seconds_until_midnight() -> int:
 
 def record(database: Database, caller: PrincipalSource, usage: TokenUsage) -> None:
     """Add the usage to that of the caller's org. A failure is logged and fails no request."""
-    try:
-        with deadline(RECORD_SECONDS):
-            database.call(caller, "rag_record_tokens", usage.arguments())
-    except RagError as error:
-        log.warning("tokens were not recorded (%s): the quotas lack this request", error.log_reason)
+    with logged("tokens were not recorded (%s): the quotas lack this request"), deadline(RECORD_SECONDS):
+        database.call(caller, "rag_record_tokens", usage.arguments())
 
 
 def reported_tokens(reply: Any) -> int | None:

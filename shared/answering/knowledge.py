@@ -17,7 +17,6 @@ from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
-from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.filter_fields import fields_of
@@ -35,6 +34,7 @@ from shared.types import (
     Principal,
     PrincipalSource,
     Query,
+    Row,
 )
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from shared.documents.documents import first_words
 from shared.generation.cited_documents import snippet
 from shared.services import Services
-from shared.types import Match, Passage, PassageSource
+from shared.types import Match, Passage, PassageSource, Row
 
-Row = dict[str, Any]
 # Metadata keys that may become a document's title.
 TITLE_KEYS = {"title", "source"}
 # Fields of a document by the metadata that fill them (ingestion/filter_fields.py).

@@ -12,6 +12,7 @@ from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.prompt import without_texts
 from shared.services import Services
 from shared.text.chat_messages import count_usage
+from shared.text.normalize import storable
 from shared.tracing import current
 from shared.types import (
     Answer,
@@ -55,7 +56,7 @@ class AnsweredRequest:
             "request_id": request_id,
             "function": function,
             "collection_id": only[0] if len(only) == 1 else None,
-            "question": _storable(self.question)[:QUESTION_CHARACTERS],
+            "question": storable(self.question)[:QUESTION_CHARACTERS],
             "queries": [
                 queries().dump_python(query, mode="json", exclude_defaults=True)
                 for query in self.queries[:MAX_QUERIES]
@@ -64,10 +65,10 @@ class AnsweredRequest:
             "confidence": self.judgement.confidence,
             "score": min(1.0, max(0.0, self.judgement.score)),
             "because": self.judgement.because,
-            "answer": _storable(self.answer)[:ANSWER_CHARACTERS] or None if self.answer else None,
-            "model": _storable(self.model)[:MODEL_CHARACTERS] if self.model else None,
+            "answer": storable(self.answer)[:ANSWER_CHARACTERS] or None if self.answer else None,
+            "model": storable(self.model)[:MODEL_CHARACTERS] if self.model else None,
             "prompt": [
-                {**message, "content": _storable(message["content"])}
+                {**message, "content": storable(message["content"])}
                 for message in without_texts(self.messages, self.matches)
             ]
             or None,
@@ -148,8 +149,3 @@ def _passage(match: Match) -> dict[str, Any]:
         "relevance": match.relevance,
         "graph_sourced": match.graph_sourced or None,
     }
-
-
-def _storable(text: str) -> str:
-    """Postgres stores no NUL and no lone surrogate."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,8 +1,7 @@
 """Replay of a recorded request: the same searches in today's documents, and the changes since the record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -13,9 +12,7 @@ from shared.answering.platform_chat.multi_step_search import SubQueryResults, me
 from shared.answering.request_recording import queries
 from shared.errors import Conflict
 from shared.services import Services
-from shared.types import Judgement, Match, Principal, Query, SearchResult
-
-Row = Mapping[str, Any]
+from shared.types import Judgement, Match, Principal, Query, Row, SearchResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def retrieve(
     search.run()
     extend(search)
     matches, graph = search.result.matches, search.result.graph
-    judged = search.judged_matches() if request.is_judged and matches else ()
+    judged = search.judged_matches() if request.is_judged else ()
     if request.neighbours:
         with step("match"):
             matches = widen(services.database, caller, matches, request.neighbours)

@@ -55,18 +55,25 @@ class Search:
 
     def run(self) -> None:
         if self.subject is None:
-            result = pipeline.search(self.services, self.caller, self.query())
+            query, judged = self.query(), self._confidence_query() if self.request.is_judged else None
+            same = judged and (judged.text, judged.filters) == (query.text, query.filters)
+            result = pipeline.search(self.services, self.caller, query, judged=judged if same else None)
         else:
             result = pipeline.similar(self.services, self.caller, self.subject, self.query(), self.kind)
         self.results.append(result)
 
     def judged_matches(self) -> tuple[Match, ...]:
         """The matches of the confidence query in the scope of the last search. Raises a RagError."""
-        filters = narrow_filters(self.request.filters, self.area, self.scope)
-        query = pipeline.confidence_query(self.request.text, filters, self.request.rerank)
+        if self.result.judged or not self.result.matches:
+            return self.result.judged
+        query = self._confidence_query()
         # The result stays the last of the results.
         self.results.insert(0, pipeline.search(self.services, self.caller, query, self.embeddings))
         return self.results[0].matches
+
+    def _confidence_query(self) -> Query:
+        filters = narrow_filters(self.request.filters, self.area, self.scope)
+        return pipeline.confidence_query(self.request.text, filters, self.request.rerank)
 
     def query(self) -> Query:
         """The query of the current parameters."""

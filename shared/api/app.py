@@ -6,6 +6,7 @@ lambda_handler(app)`.
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from functools import cache, partial, wraps
@@ -15,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
@@ -126,6 +128,7 @@ def create_app(
     app = FastAPI(
         title=function,
         lifespan=_start,
+        generate_unique_id_function=_operation_ids(function),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -198,6 +201,20 @@ class _Route(LazyResponsesRoute):
         super().__init__(path, endpoint if iscoroutinefunction(endpoint) else handle, **options)
 
 
+def _operation_ids(function: str) -> Callable[[APIRoute], str]:
+    """Ids such as documents_get; of a route's second address, documents_get_2."""
+    counts = Counter[str]()
+
+    def operation_id(route: APIRoute) -> str:
+        slug = function.replace("-", "_")
+        name = "list" if route.name == "index" else route.name
+        own = slug if slug.endswith(name) else f"{slug}_{name}"
+        counts[own] += 1
+        return own if counts[own] == 1 else f"{own}_{counts[own]}"
+
+    return operation_id
+
+
 class PlatformRoutes:
     """Routes under both prefixes of the platform contract, /api/v1 and /v1."""
 
@@ -208,7 +225,7 @@ class PlatformRoutes:
 
     def _route(self, method: str, path: str, **options: Any) -> Callable[[Handler], Handler]:
         def add(handler: Handler) -> Handler:
-            for prefix in ("/v1", "/api/v1"):
+            for prefix in ("/api/v1", "/v1"):
                 self._app.add_api_route(f"{prefix}{path}", handler, methods=[method], **options)
             return handler
 

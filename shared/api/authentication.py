@@ -9,7 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security import APIKeyHeader
+from fastapi.security.base import SecurityBase
 from limits import parse
 from pydantic import SecretStr
 
@@ -17,7 +20,7 @@ from shared.access.anonymous_index_caller import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
-from shared.access.jwt_verifier import bearer, is_token
+from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.access.token_quotas import TokenUsage
 from shared.access.token_signer import principal_at_end
@@ -37,10 +40,22 @@ from shared.text.prefixed_ids import id_of
 from shared.tracing import step
 from shared.types import Principal, Scope
 
-Authorization = Annotated[str | None, Header()]
+
+class _Bearer(SecurityBase):
+    """The header Authorization as it was sent: `bearer` checks it, with the errors of the contracts."""
+
+    model = HTTPBearer(bearerFormat="JWT or API key", description="A user's token, or an API key.")
+    scheme_name = "bearer"
+
+    async def __call__(self, request: Request) -> str | None:
+        return request.headers.get("Authorization")
 
 
-def _rag_caller(request: Request, services: Core, authorization: Authorization = None) -> Principal:
+Authorization = Annotated[str | None, Depends(_Bearer())]
+_api_key = APIKeyHeader(name="X-Api-Key", scheme_name="api_key", auto_error=False)
+
+
+def _rag_caller(request: Request, services: Core, authorization: Authorization) -> Principal:
     caller = _user(services, authorization)
     _limit(request, services, caller, "rag", services.settings.rag_rate_limit_rag)
     return caller
@@ -50,7 +65,7 @@ def _rag_caller(request: Request, services: Core, authorization: Authorization =
 Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
-def _invited_caller(request: Request, services: Core, authorization: Authorization = None) -> Principal:
+def _invited_caller(request: Request, services: Core, authorization: Authorization) -> Principal:
     caller = _user(services, authorization)
     rate = services.settings.rag_rate_limit_api
     _limit(request, services, caller, "api", rate, needs_org=False)
@@ -61,12 +76,12 @@ def _invited_caller(request: Request, services: Core, authorization: Authorizati
 InvitedCaller = Annotated[Principal, Depends(_invited_caller)]
 
 
-async def in_authorization(authorization: Authorization = None) -> str | None:
+async def in_authorization(authorization: Authorization) -> str | None:
     return authorization
 
 
 async def in_either_header(
-    authorization: Authorization = None, x_api_key: Annotated[str | None, Header()] = None
+    authorization: Authorization, x_api_key: Annotated[str | None, Depends(_api_key)]
 ) -> str | None:
     """The credential in Authorization or X-Api-Key, as gateways of agents send it."""
     return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
@@ -128,7 +143,7 @@ def refreshing_caller(credential: Any) -> Any:
 FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
-def _optional_caller(services: Core, authorization: Authorization = None) -> Principal | None:
+def _optional_caller(services: Core, authorization: Authorization) -> Principal | None:
     if authorization is None:
         return None
     try:
@@ -157,13 +172,13 @@ def _link_caller(request: Request, services: Core, document_id: str, token: str)
 LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
-async def _operator(services: Core, authorization: Authorization = None) -> None:
+async def _operator(services: Core, authorization: Authorization) -> None:
     _require(
         services.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
     )
 
 
-async def _schedule(services: Core, authorization: Authorization = None) -> None:
+async def _schedule(services: Core, authorization: Authorization) -> None:
     _require(
         services.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required."
     )
@@ -218,7 +233,8 @@ def _key_or_user(services: Services, authorization: str | None) -> Principal:
         return require_keys(services).principal(credential)
     if not is_token(credential):
         raise Unauthorized(
-            "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
+            project_key_refusal(credential)
+            or "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
         )
     return services.verifier.principal(authorization)
 

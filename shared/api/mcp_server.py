@@ -5,7 +5,6 @@ counted the request; each tool checks its own scopes.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,28 +17,27 @@ from fastapi import Request
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_META_KEY
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from shared.api.authentication import require_scope
-from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError
+from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError, part_of
 from shared.api.health import VERSION
 from shared.api.middleware import location_of
 from shared.config import PRODUCT
-from shared.errors import InvalidRequest, NotFound, RagError
+from shared.errors import InvalidRequest, RagError
 from shared.services import Services
 from shared.text.validation_message import validation_message
 from shared.tracing import current
 from shared.types import Principal, Scope
 
-# The URI of a part of a document.
-_DOCUMENT = re.compile(
-    rf"{re.escape(DOCUMENT_URI)}(?P<id>[\w-]{{1,100}})(?:\?offset=(?P<offset>.{{0,100}}))?"
-)
 # The request body and the responses in OpenAPI.
 MESSAGE: dict[str, Any] = {
     "requestBody": {
@@ -176,11 +174,8 @@ class ToolServer:
         self, services: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
     ) -> protocol.ReadResourceResult:
         try:
-            if not (uri := _DOCUMENT.fullmatch(read.uri)):
-                raise NotFound
-            offset: str = uri["offset"] or "0"
-            number = int(offset) if offset.isdecimal() and len(offset) < 10 else offset
-            arguments = {"document_id": uri["id"], "offset": number}
+            document, offset = part_of(read.uri.removeprefix(DOCUMENT_URI))
+            arguments = {"document_id": document, "offset": offset}
             part: Any = await self.tools["read_document"].call(services, caller, arguments)
         except Exception as fault:
             error = _error(fault)
@@ -238,11 +233,22 @@ class _Exchange(Response):
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
+        scope = {**scope, "headers": self._negotiated(Headers(scope=scope)).raw}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_when_disconnected, tasks.cancel_scope, receive)
             async with manager.run():
                 await manager.handle_request(scope, self._receive, send)
             tasks.cancel_scope.cancel()
+
+    def _negotiated(self, headers: Headers) -> Headers:
+        """With `Accept`, and without a later version of the protocol: `initialize` agreed on another. In a
+        message with an envelope, the SDK's error names the versions."""
+        changed = MutableHeaders(raw=list(headers.raw))
+        changed.setdefault("Accept", "application/json")
+        has_envelope = PROTOCOL_VERSION_META_KEY.encode() in self._message[0]["body"]
+        if changed.get(MCP_PROTOCOL_VERSION_HEADER, "") > LATEST_PROTOCOL_VERSION and not has_envelope:
+            del changed[MCP_PROTOCOL_VERSION_HEADER]
+        return changed
 
     async def _receive(self) -> Message:
         if not self._message:

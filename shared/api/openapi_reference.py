@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -34,8 +35,8 @@ HEADERS = {
 
 
 def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
-    """The OpenAPI document of all apps, with an operation's function as its tag. Models with the same name in
-    several APIs get their module's name too."""
+    """The OpenAPI document of all apps, with an operation's function as its tag. Models of one name also have
+    their file's name: ChatRequest, RetrievalsRequest."""
     document = get_openapi(title=TITLE, version="1", routes=[route for app in apps for route in app.routes])
     for app in apps:
         for path, operations in app.openapi()["paths"].items():
@@ -47,7 +48,21 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
                 operation["responses"] = {
                     status: response for status, response in responses if status in own["responses"]
                 }
-    return document
+    text = json.dumps(document)
+    for name in document["components"]["schemas"]:
+        if "__" in name:
+            text = re.sub(rf'(?<=["/]){name}(?=")', _short(name), text)
+    named: dict[str, Any] = json.loads(text)
+    for name, schema in named["components"]["schemas"].items():
+        schema["title"] = name
+    return named
+
+
+def _short(name: str) -> str:
+    """ChatRequest for package__chat_request__Request."""
+    file, model = name.split("__")[-2:]
+    of_file = "".join(map(str.capitalize, file.split("_")))
+    return of_file if of_file.endswith(model) else f"{of_file}{model}"
 
 
 def page(document: Mapping[str, Any]) -> str:

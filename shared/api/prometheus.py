@@ -5,7 +5,6 @@ They include all instances; usage_metrics_and_audit_events.py (observability) wr
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -19,8 +18,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from shared.access.token_signer import call_with_claims_only, worker_principal
 from shared.generation.confidence import CALIBRATIONS
 from shared.services import Services
+from shared.types import Row
 
-Row = dict[str, Any]
 OPERATIONS = {
     "query": "Questions to an index",
     "retrieve": "Retrievals without an answer",

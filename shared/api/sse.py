@@ -10,6 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from shared.errors import GenerationFailed, RagError
+from shared.models.chat_stream import with_first
 from shared.tracing import current
 
 # Proxies close connections that are silent for a minute, some for half a minute.
@@ -36,14 +37,7 @@ async def peek_first(messages: AsyncGenerator[Message]) -> AsyncGenerator[Messag
     except BaseException:
         await messages.aclose()
         raise
-    return _after(first, messages)
-
-
-async def _after(first: Message, messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
-    async with aclosing(messages):
-        yield first
-        async for message in messages:
-            yield message
+    return with_first(first, messages)
 
 
 async def last_event(messages: AsyncGenerator[Any], kind: type[Message]) -> Message:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import httpx
 
+from shared.types import Row
+
 log = logging.getLogger("rag")
 T = TypeVar("T")
-Row = dict[str, Any]
 # The columns with a row's id, the most specific first.
 IDS = ("chunk_id", "id", "document_id")
 # Stands for a number that Python cannot read, of more than 4,300 digits.

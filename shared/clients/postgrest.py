@@ -26,7 +26,7 @@ from shared.errors import (
     error_from_sql,
 )
 from shared.tracing import Attribute, call, current, server_attributes
-from shared.types import Principal, PrincipalSource
+from shared.types import Principal, PrincipalSource, Row
 
 # Time limit of long writes.
 LONG_CALL_SECONDS = 70.0
@@ -103,6 +103,8 @@ class Database:
         self.address = f"{supabase_url}/rest/v1"
         self._attributes = {"db.system.name": "postgresql", **server_attributes(supabase_url)}
         self._anon_key = anon_key
+        # A publishable key (sb_publishable_…) is no JWT, and belongs into the header apikey alone.
+        self._anon_token = None if anon_key.startswith("sb_") else anon_key
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
         proxy_of_url(supabase_url)
@@ -140,6 +142,14 @@ class Database:
                 return with_slot(lambda: retry(attempt, PAUSES, wait))
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
+
+    def rows(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> list[Row]:
+        return list(self.call(caller, function, arguments, **how))
+
+    def row(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> Row:
+        """The only row."""
+        (row,) = self.call(caller, function, arguments, **how)
+        return dict(row)
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         with call(function, {**self._attributes, "db.stored_procedure.name": function}) as span:
@@ -182,7 +192,7 @@ class Database:
         """
         try:
             with deadline(self._seconds):
-                code, status = self._probe(*PROBED_CALL, self._anon_key, PLAN_ONLY)
+                code, status = self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY)
                 if code == PLANNED:
                     return self._postgres_status(signed)
         except httpx.TransportError:
@@ -199,17 +209,21 @@ class Database:
             if not code.startswith(INVALID_TOKEN) and code not in UNKNOWN_FUNCTION:
                 return _status_of(code, status)
         # PostgREST reads the catalogue to list the functions that anon may call.
-        headers = self._headers(self._anon_key)
+        headers = self._headers(self._anon_token)
         status = self._client.request("HEAD", f"{self.address}/", headers=headers).status_code
         if status < 300:
             return DatabaseStatus.SERVES
         if status >= 500:
             return DatabaseStatus.NO_DATABASE
         # A project may serve this list to secret keys alone. Then only a refusal by Postgres shows its state.
-        return _status_of(*self._probe(*PROBED_CALL, self._anon_key))
+        return _status_of(*self._probe(*PROBED_CALL, self._anon_token))
 
     def _probe(
-        self, function: str, arguments: dict[str, Any], token: str, headers: dict[str, str] | None = None
+        self,
+        function: str,
+        arguments: dict[str, Any],
+        token: str | None,
+        headers: dict[str, str] | None = None,
     ) -> tuple[str, int]:
         """The code of the call's error, and its HTTP status. Raises httpx.TransportError."""
         headers = self._headers(token) | (headers or {})
@@ -225,8 +239,9 @@ class Database:
     def _observe(self, response: httpx.Response) -> None:
         """For subclasses."""
 
-    def _headers(self, token: str) -> dict[str, str]:
-        return {"apikey": self._anon_key, "Authorization": f"Bearer {token}", **self._secret}
+    def _headers(self, token: str | None) -> dict[str, str]:
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        return {"apikey": self._anon_key, **bearer, **self._secret}
 
     def close(self) -> None:
         self._client.close()

@@ -104,7 +104,7 @@ class _Replica(Database):
     def _responds(self) -> bool:
         try:
             with deadline(PROBE_SECONDS):
-                return self._probe(*PROBED_CALL, self._anon_key, PLAN_ONLY)[1] < 500
+                return self._probe(*PROBED_CALL, self._anon_token, PLAN_ONLY)[1] < 500
         except httpx.TransportError:
             return False
 
@@ -129,7 +129,7 @@ class _Replica(Database):
             return _Unanswered()
         return _NotSearched(type(broken).__name__, is_outage=True)
 
-    def _headers(self, token: str) -> dict[str, str]:
+    def _headers(self, token: str | None) -> dict[str, str]:
         of_request = transactions.get()
         after = of_request and max(of_request.read_after, of_request.written)
         return super()._headers(token) | ({READ_AFTER: str(after)} if after else {})
@@ -192,7 +192,7 @@ class DatabaseWithReplica(Database):
         finally:
             _is_write.reset(token)
 
-    def _headers(self, token: str) -> dict[str, str]:
+    def _headers(self, token: str | None) -> dict[str, str]:
         return super()._headers(token) | ({"X-Rag-Return-Transaction": "true"} if _is_write.get() else {})
 
     def _observe(self, response: httpx.Response) -> None:

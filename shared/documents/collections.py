@@ -1,20 +1,15 @@
 """Collections: create, list, change, delete. Row security decides about access."""
 
-from typing import Any
-
 from shared.clients.postgrest import Database
 from shared.errors import error_details
-from shared.types import Principal
-
-Row = dict[str, Any]
+from shared.types import Principal, Row
 
 
 def create(database: Database, caller: Principal, fields: Row) -> Row:
     """`fields`: name; optionally description, metadata, config, org_id, private. Raises Conflict for a name
     that exists, RateLimited above the limit of the org's tier, NotFound for another org, InvalidRequest."""
     with error_details(name=fields["name"]):
-        (row,) = database.call(caller, "rag_create_collection", fields)
-    return dict(row)
+        return database.row(caller, "rag_create_collection", fields)
 
 
 def list_collections(
@@ -28,8 +23,7 @@ def list_collections(
 
 def get(database: Database, caller: Principal, collection: str) -> Row:
     """Raises NotFound."""
-    (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, idempotent=True)
-    return dict(row)
+    return database.row(caller, "rag_get_collection", {"collection_id": collection}, idempotent=True)
 
 
 def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
@@ -38,8 +32,7 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
     # This key writes a row for each document.
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
     arguments = {"collection_id": collection, **changes}
-    (row,) = database.call(caller, "rag_update_collection", arguments, long_timeout=switches)
-    return dict(row)
+    return database.row(caller, "rag_update_collection", arguments, long_timeout=switches)
 
 
 def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:

@@ -17,11 +17,10 @@ from shared.documents.documents import NewUpload, add_from_storage, file_name
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound
 from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
-from shared.types import Principal
+from shared.types import Principal, Row
 
 # The purpose that a ticket is signed for, with the version of its format.
 PURPOSE = "uploads of originals, 2"
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ The worker (document_worker.py) processes added documents. Row security decides 
 import base64
 import hashlib
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound
 from shared.ingestion.filter_fields import fields_of
 from shared.text.normalize import clean_line
-from shared.types import Principal
+from shared.types import Principal, Row
 
-Row = dict[str, Any]
 # The size limit of a file or a text, from Lambda and from originals in Postgres.
 MAX_BYTES = 6 * 1024 * 1024
 TOO_LARGE = (
@@ -147,15 +145,13 @@ def list_documents(
 
 def get(database: Database, caller: Principal, document: str) -> Row:
     """Raises NotFound."""
-    (row,) = database.call(caller, "rag_get_document", {"document_id": document}, idempotent=True)
-    return dict(row)
+    return database.row(caller, "rag_get_document", {"document_id": document}, idempotent=True)
 
 
 def read(database: Database, caller: Principal, document: str, offset: int, characters: int) -> Row:
     """`characters` of the document's text from `offset` on, with its title and length. Raises NotFound."""
     arguments = {"document_id": document, "offset": offset, "limit": characters}
-    (row,) = database.call(caller, "rag_read_document", arguments, idempotent=True)
-    return dict(row)
+    return database.row(caller, "rag_read_document", arguments, idempotent=True)
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
@@ -186,8 +182,7 @@ def update(
     if metadata is not None:
         changes |= {**fields_of(metadata), "metadata": metadata}
     arguments = {"document_id": document, "changes": changes}
-    (row,) = database.call(caller, "rag_update_document", arguments)
-    return dict(row)
+    return database.row(caller, "rag_update_document", arguments)
 
 
 def delete(database: Database, caller: Principal, document: str) -> None:
@@ -208,8 +203,7 @@ def delete_several(database: Database, caller: Principal, ids: list[str]) -> lis
 
 def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
     arguments = {"collection_id": collection, "document": document}
-    (row,) = database.call(caller, "rag_add_document", arguments, long_timeout=True)
-    return dict(row)
+    return database.row(caller, "rag_add_document", arguments, long_timeout=True)
 
 
 def _no_original(**details: str) -> NotFound:

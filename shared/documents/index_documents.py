@@ -10,13 +10,13 @@ from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.documents import collections
 from shared.documents.documents import first_words, title_of
-from shared.documents.named_collections import Row, existing_documents, find, find_or_none
+from shared.documents.named_collections import existing_documents, find, find_or_none
 from shared.errors import error_details
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
-from shared.types import Principal, PrincipalSource
+from shared.types import Principal, PrincipalSource, Row
 
 
 @dataclass(frozen=True, slots=True)

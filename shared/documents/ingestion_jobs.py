@@ -1,11 +1,7 @@
 """Ingestion jobs of an org, for its admins: those that wait, run or have failed."""
 
-from typing import Any
-
 from shared.clients.postgrest import Database
-from shared.types import Principal
-
-Row = dict[str, Any]
+from shared.types import Principal, Row
 
 
 def list_jobs(

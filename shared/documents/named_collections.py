@@ -4,21 +4,17 @@ The name of a document is its external_id, or its id where another API added it 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import NotFound, error_details
-from shared.types import PrincipalSource
-
-Row = dict[str, Any]
+from shared.types import PrincipalSource, Row
 
 
 def find(database: Database, caller: PrincipalSource, name: str) -> Row:
     """The collection. Raises NotFound; Forbidden for another user's private collection, whose name ends in
     `:u:` and the user's id; InvalidRequest for a caller of several orgs with a token for no single one."""
     with error_details(name=name):
-        (row,) = database.call(caller, "rag_find_collection", {"collection": name}, idempotent=True)
-    return dict(row)
+        return database.row(caller, "rag_find_collection", {"collection": name}, idempotent=True)
 
 
 def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row | None:

@@ -19,9 +19,9 @@ from shared.access.token_signer import Signer, worker_principal
 from shared.clients.http_client import deadline, http_client, http_transport
 from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.errors import AddressRefused, RagError
+from shared.errors import AddressRefused, logged
 from shared.ingestion.job_queue import BatchResult
-from shared.types import WebhookMessage
+from shared.types import Row, WebhookMessage
 
 log = logging.getLogger("rag")
 # Concurrent deliveries.
@@ -31,7 +31,6 @@ SECONDS, LEASE_SECONDS = 10, 60
 # Pauses before the next attempts, in seconds: three days in all.
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,11 @@ class WebhookSender:
             "error": failure,
             "retry_seconds": None if last or not failure else PAUSES[row["attempts"] - 1],
         }
-        try:
+        # After a failure the lease will expire, and the event is sent once more.
+        with logged(
+            f"delivery {row['delivery_id']}: its end could not be written (%s); the event is sent again"
+        ):
             self._call("rag_end_delivery", arguments)
-        except RagError as error:
-            # The lease will expire, and the event is sent once more.
-            log.warning(
-                "delivery %s: its end could not be written (%s); the event is sent again",
-                row["delivery_id"],
-                error.log_reason,
-            )
         return failure is None
 
     def _send(self, row: Row) -> tuple[int | None, str | None]:

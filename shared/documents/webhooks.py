@@ -2,13 +2,10 @@
 
 import base64
 import secrets
-from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import NotFound
-from shared.types import Principal
-
-Row = dict[str, Any]
+from shared.types import Principal, Row
 
 
 def create(database: Database, caller: Principal, fields: Row) -> Row:
@@ -20,7 +17,7 @@ def create(database: Database, caller: Principal, fields: Row) -> Row:
 
 def list_webhooks(database: Database, caller: Principal) -> list[Row]:
     """All webhooks of the caller, at most twenty of an org."""
-    return list(database.call(caller, "rag_list_webhooks", {}, idempotent=True))
+    return database.rows(caller, "rag_list_webhooks", {}, idempotent=True)
 
 
 def get(database: Database, caller: Principal, webhook: str) -> Row:
@@ -37,8 +34,7 @@ def get(database: Database, caller: Principal, webhook: str) -> Row:
 
 def update(database: Database, caller: Principal, webhook: str, changes: Row) -> Row:
     """`changes`: url, events, description, enabled; None leaves a field as it is. Raises NotFound."""
-    (row,) = database.call(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
-    return dict(row)
+    return database.row(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
 
 
 def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds: int) -> Row:

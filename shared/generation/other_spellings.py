@@ -2,12 +2,12 @@
 and European Union."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
 from shared.generation.grounding.numbers import UNITS
 from shared.text.function_words import STOPWORDS
+from shared.text.normalize import without_accents
 
 # "iOS", "Wi" and "17" in "iOSWi17".
 _PIECE = re.compile(r"\d+|[^\W\d_][^\W\d_A-ZÀ-Þ]+|[A-ZÀ-Þ]+(?![^\W\d_A-ZÀ-Þ])|[^\W\d_]")
@@ -33,7 +33,7 @@ class Spellings:
     def have(self, name: str) -> bool:
         """Whether the text has the name with other accents, capitals or separators, or its abbreviation, or
         the words that it abbreviates."""
-        pieces = [re.escape(_folded(piece)) for piece in _PIECE.findall(name)]
+        pieces = [re.escape(without_accents(piece)) for piece in _PIECE.findall(name)]
         if not pieces:
             return False
         joined = r"[\W_]{0,2}".join(pieces)
@@ -51,7 +51,7 @@ class Spellings:
 
     @cached_property
     def _folded(self) -> str:
-        return _folded(self.text)
+        return without_accents(self.text)
 
     @cached_property
     def _initials(self) -> frozenset[str]:
@@ -69,12 +69,6 @@ def counting_numbers(question: str) -> frozenset[str]:
         for counting in _COUNTING.finditer(question)
         if (counting[2] or "").casefold() not in UNITS
     )
-
-
-def _folded(text: str) -> str:
-    """The text in lower case without accents."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(one for one in decomposed if not unicodedata.combining(one))
 
 
 def _initials(words: str) -> str:

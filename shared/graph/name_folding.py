@@ -7,25 +7,19 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from shared.text.normalize import without_accents
+
 PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
-# Only accents: signs of Indic scripts are vowels, and signs of kana make other letters.
-_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
 _APART = re.compile(r"[\W_]+")
 
 
 @lru_cache(8192)
 def fold(name: str) -> str:
     """The key by which a name is compared."""
-    return _ARTICLE.sub("", _letters(PARENTHESIS.sub("", name)))
-
-
-def _letters(text: str) -> str:
-    if text.isascii():
-        return " ".join(_APART.sub(" ", text.lower()).split())
-    parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    composed = unicodedata.normalize("NFC", parted).casefold()
-    return " ".join(_APART.sub(_mark, composed).split())
+    letters = without_accents(PARENTHESIS.sub("", name))
+    apart = _APART.sub(" " if letters.isascii() else _mark, letters)
+    return _ARTICLE.sub("", " ".join(apart.split()))
 
 
 def _mark(match: re.Match[str]) -> str:

@@ -26,21 +26,12 @@ from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import (
-    LEASE_SECONDS,
-    BatchResult,
-    BusyOrgs,
-    Job,
-    Jobs,
-    LeaseRenewer,
-    Row,
-    attempt,
-)
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, BusyOrgs, Job, Jobs, LeaseRenewer, attempt
 from shared.ingestion.web_page import require_content
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
-from shared.types import Principal
+from shared.types import Principal, Row
 
 # The rest of a round is postponed after so many seconds of reading or so many passages, so that slow and
 # large documents do not cost the others their leases, and other orgs their turn.

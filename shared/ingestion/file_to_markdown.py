@@ -11,6 +11,7 @@ from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.charsets import by_content_type
+from shared.ingestion.parsers.markdown_table import with_framed_tables
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
 from shared.models.transcription import Transcriber
@@ -22,23 +23,17 @@ NO_TRANSCRIPTION = (
 )
 NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a text."
 BETWEEN_PARTS = "\n\n"
-MAX_NOTES, NOTE_CHARACTERS = 10, 200
+MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
+# Kinds whose first heading is the title, unless it is one word, such as "Invoice".
+TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
 _HEADING = re.compile(r"\s*# +(\S.*)")
-# Bytes in base64, on one line or wrapped, also as a list of lines. Their letters have both cases, and are
-# others than those of a genome.
-_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n(?:\",\s*\")?| +|\n *)"
-_BYTES = (
-    rf"(?<!{_LETTER})(?=[a-z0-9+/]{{0,99}}[A-Z])(?=[A-Z0-9+/]{{0,99}}[a-z])(?=[ACGTNacgtn]{{0,99}}(?![ACGTNacgtn]){_LETTER})"
-    rf"(?:{_LETTER}{{1000,}}|{_LETTER}{{60,76}}(?:{_LINE_END}{_LETTER}{{60,76}}(?!{_LETTER})){{12,}}"
-    # The last line.
-    rf"(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=\\|[)'<]|\"(?!:)|$)))?)={{0,2}}"
+# Base64 on one line or wrapped; its last line is shorter.
+_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n|\s{1,40})"
+_BASE64 = re.compile(
+    rf"(?P<address>data:[\w/.+;=-]{{0,100}};base64,)?(?<!{_LETTER})(?P<content>{_LETTER}{{60,}}+"
+    rf"(?:{_LINE_END}{_LETTER}{{60,}}+)*+(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=[\\)'\"<]|$)))?={{0,2}})",
+    re.MULTILINE,
 )
-_DATA_ADDRESS = r"data:[\w/.+;=-]{0,100};base64,"
-# Other files may have keys and hashes as content.
-_BASE64 = {
-    is_data: re.compile(rf"(?:{_DATA_ADDRESS}){'?' if is_data else ''}{_BYTES}", re.MULTILINE)
-    for is_data in (False, True)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +65,8 @@ def convert(
         if len(text) > MAX_CHARACTERS:
             raise size_error()
         if kind == "markdown":
-            text = markdown_with_scripts(text)
-        heading = _HEADING.match(text) if kind == "markdown" else None
-        return _joined(kind, [(None, text)], heading[1] if heading else "", notes)
+            text = with_framed_tables(markdown_with_scripts(text))
+        return _joined(kind, [(None, text)], "", notes)
     if kind == "sound":
         if transcriber is None:
             raise _unsupported_here(NO_TRANSCRIPTION)
@@ -107,14 +101,30 @@ def _unsupported_here(message: str) -> UnsupportedFileType:
     return error
 
 
+def _is_base64(text: str) -> bool:
+    """Whether the text is long, and has letters of both cases, others than those of a genome."""
+    is_genome = set(text) <= set("ACGTNacgtn\\r \n")
+    return len(text) >= MIN_BASE64 and not is_genome and text.lower() != text != text.upper()
+
+
 def _joined(
     kind: str, parts: Iterable[tuple[int | None, str]], title: str, notes: Sequence[str] = ()
 ) -> Converted:
     texts, pages, length, encoded = [], [], 0, 0
-    base64 = _BASE64[kind in ("json", "xml")]
+    # Other files may have keys and hashes as content.
+    is_data = kind in ("json", "xml")
+
+    def shown(run: re.Match[str]) -> str:
+        nonlocal encoded
+        if not (is_data or run["address"]) or not _is_base64(run["content"]):
+            return run[0]
+        encoded += 1
+        return ""
+
     for number, part in parts:
-        text, count = base64.subn("", clean(part).strip("\n"))
-        encoded += count
+        text = clean(part).strip("\n")
+        if is_data or ";base64," in text:
+            text = _BASE64.sub(shown, text)
         if is_blank(text):
             continue
         if number is not None:
@@ -123,6 +133,9 @@ def _joined(
         length += len(text) + len(BETWEEN_PARTS)
     if not texts:
         raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
+    heading = _HEADING.match(texts[0]) if kind in TITLED and not title else None
+    if heading and (kind == "markdown" or " " in heading[1].strip()):
+        title = heading[1]
     title = clean_line(title)[:512]
     return Converted(
         BETWEEN_PARTS.join(texts),

@@ -9,7 +9,8 @@ from functools import partial
 
 from shared.graph.rule_extractor import extract
 from shared.ingestion.entities_of_chunks import CHUNKS_AT_ONCE
-from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Row, attempt
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, attempt
+from shared.types import Row
 
 CLAIMED = 8
 # The seconds of one document before others get their turn.

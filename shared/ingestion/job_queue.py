@@ -24,8 +24,9 @@ from shared.errors import (
     RagError,
     TooManyReads,
     UnsupportedFileType,
+    logged,
 )
-from shared.types import Principal
+from shared.types import Principal, Row
 
 log = logging.getLogger("rag")
 LEASE_SECONDS = 300
@@ -44,7 +45,6 @@ PAUSE_SECONDS = 0.5
 # The longest time of a source that was claimed at the end. With a round after it, less than the 600 seconds
 # of a request of the worker (Lambda, Cloud Run).
 LATEST_CLAIM_SECONDS = 250
-Row = dict[str, Any]
 JobKind = Literal["ingestion", "extraction"]
 
 
@@ -182,15 +182,8 @@ class Jobs:
             "is_attempt": is_attempt,
             "discards_original": isinstance(error, UnsupportedFileType) and error.is_permanent,
         }
-        try:
+        with logged(f"job {job.id}: its end could not be written (%s); it is repeated after its lease"):
             self.call(job, "rag_fail_job", arguments)
-        except RagError as failed:
-            # The lease will expire.
-            log.warning(
-                "job %s: its end could not be written (%s); it is repeated after its lease",
-                job.id,
-                failed.log_reason,
-            )
 
 
 class LeaseRenewer:

@@ -3,18 +3,14 @@
 A failure is logged, and the next call of the worker continues.
 """
 
-import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from shared.access.token_signer import CALL_SECONDS, Signer, worker_principal
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
-from shared.errors import RagError
+from shared.errors import logged
 from shared.types import Principal
 
-log = logging.getLogger("rag")
 # The time limit of each task, and the failures in a row that end the removal of objects.
 SECONDS, FAILURES = 15.0, 3
 REMOVED_AT_ONCE = 20
@@ -32,7 +28,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     """Delete unused objects. Returns their number. After a failure an object is due again later."""
     removed, failed, until = 0, 0, time.monotonic() + SECONDS
     arguments = {"max_items": REMOVED_AT_ONCE}
-    with _logged("originals were not removed from Storage"):
+    with logged("originals were not removed from Storage (%s); the next call tries again"):
         while rows := database.call(worker_principal(signer), "rag_claim_removals", arguments):
             for row in rows:
                 if failed == FAILURES or time.monotonic() > until:
@@ -48,7 +44,7 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
     # A token for one object alone deletes it (sql/40_storage), since its user may have left.
     caller = Principal("", signer.token(CALL_SECONDS, rag={"object": path}))
     arguments = {"org_id": org_id, "path": path}
-    with _logged("an original could not be removed from Storage"):
+    with logged("an original could not be removed from Storage (%s); the next call tries again"):
         storage.remove(caller, path)
         database.call(worker_principal(signer), "rag_end_removal", arguments, idempotent=True)
         return True
@@ -58,23 +54,15 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
 def remove_old_rows(database: Database, signer: Signer) -> None:
     """Remove deleted collections that have no document, and other rows that have expired."""
     for function, rows in REMOVALS.items():
-        with _logged(f"{rows} were not removed"):
+        with logged(f"{rows} were not removed (%s); the next call tries again"):
             database.call(worker_principal(signer), function, {}, idempotent=True)
 
 
 def extend_hnsw(database: Database, signer: Signer) -> None:
     """Insert the chunks of long tails into the HNSW index, in calls that begin within 15 seconds."""
     arguments, until = {"max_items": INSERTED_AT_ONCE}, time.monotonic() + SECONDS
-    with _logged("chunks were not inserted into the HNSW index"):
+    with logged("chunks were not inserted into the HNSW index (%s); the next call tries again"):
         while time.monotonic() < until:
             caller = worker_principal(signer)
             if not database.call(caller, "rag_extend_hnsw", arguments, long_timeout=True):
                 break
-
-
-@contextmanager
-def _logged(failure: str) -> Iterator[None]:
-    try:
-        yield
-    except RagError as error:
-        log.warning("%s: %s (%s); the next call tries again", failure, error.code, error.log_reason)

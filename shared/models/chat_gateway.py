@@ -48,6 +48,7 @@ from shared.models.chat_stream import (
     read,
     read_completion,
     translate_http_errors,
+    with_first,
 )
 from shared.models.completion_text import (
     has_answer,
@@ -242,7 +243,7 @@ class ChatGateway:
         if is_whole and not has_answer(first, "delta"):
             await arriving.aclose()
             raise self._error_of_empty(first)
-        return _with_first(first, arriving)
+        return with_first(first, arriving)
 
     @asynccontextmanager
     async def _post(
@@ -354,13 +355,6 @@ async def _beginning(answer: httpx.Response) -> bytes:
             if len(content) > MAX_REFUSAL_BYTES:
                 break
     return bytes(content[:MAX_REFUSAL_BYTES])
-
-
-async def _with_first(first: Body, rest: AsyncGenerator[Body]) -> AsyncGenerator[Body]:
-    async with aclosing(rest):
-        yield first
-        async for part in rest:
-            yield part
 
 
 async def _counted(replies: AsyncGenerator[Body], span: Call, usage: _CallUsage) -> AsyncGenerator[Body]:

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -13,6 +13,7 @@ from shared.errors import GenerationFailed, GenerationTimedOut, RagError
 from shared.types import Usage
 
 Body = dict[str, Any]
+Part = TypeVar("Part")
 # Limits of the memory for one response. No model writes as much.
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -58,6 +59,14 @@ async def parts(
             yield part
     if not has_ended:
         raise GenerationFailed(log_reason="the stream ended early")
+
+
+async def with_first(first: Part, rest: AsyncGenerator[Part]) -> AsyncGenerator[Part]:
+    """The parts of a stream of which the first was already read."""
+    async with aclosing(rest):
+        yield first
+        async for part in rest:
+            yield part
 
 
 def _as_part(completion: Body) -> Body:

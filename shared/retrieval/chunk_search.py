@@ -24,40 +24,32 @@ _SAME_NAMES = (
 
 
 def match(
-    database: Database, caller: Principal, embeddings: Sequence[QueryEmbedding], query: Query
-) -> SearchResult:
-    """The caller's top_k chunks, best first. Raises a RagError, NotFound for an unknown collection name."""
-    has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
-    is_plain = query.mode is Mode.SEMANTIC and not (has_options or query.asks_the_graph)
-
-    def call(embedding: QueryEmbedding) -> SearchResult:
-        arguments = _arguments(query, embedding) | ({} if is_plain else _options(query))
-        if query.asks_the_graph:
-            result = database.call(caller, "rag_graph_search", arguments, idempotent=True)
-            page = _page(result["matches"], embedding.model)
-            return replace(page, graph=graph_of(result), graph_ms=result["graph_ms"])
-        function = "rag_match" if is_plain else "rag_search"
-        return _page(database.call(caller, function, arguments, idempotent=True), embedding.model)
-
-    return _of_each_model(call, embeddings, query)
-
-
-def match_with_judged(
     database: Database,
     caller: Principal,
     embeddings: Sequence[QueryEmbedding],
     query: Query,
-    judged_top_k: int,
+    judged: Query | None = None,
 ) -> SearchResult:
-    """`match`, with the matches by which confidence is judged: the best of a hybrid search with the same
-    filters, in the same call. Not for a search by keywords alone, nor in the graph."""
+    """The caller's top_k chunks, best first, and in `judged` those of a hybrid search for the text of that
+    query, with the same filters and embeddings, in the same call. Raises a RagError, NotFound for an unknown
+    collection name."""
+    has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
+    is_plain = query.mode is Mode.SEMANTIC and not (has_options or query.asks_the_graph or judged)
 
     def call(embedding: QueryEmbedding) -> SearchResult:
-        arguments = _arguments(query, embedding) | _options(query) | {"judged_top_k": judged_top_k}
-        result = database.call(caller, "rag_judged_search", arguments, idempotent=True)
+        arguments = _arguments(query, embedding) | ({} if is_plain else _options(query))
+        if judged:
+            arguments |= {"judged_text": judged.text, "judged_top_k": judged.top_k}
+        legs = "rag_judged_search" if judged else "rag_match" if is_plain else "rag_search"
+        function = "rag_graph_search" if query.asks_the_graph else legs
+        result = database.call(caller, function, arguments, idempotent=True)
+        if isinstance(result, list):
+            return _page(result, embedding.model)
         page = _page(result["matches"], embedding.model)
         # Where the caller's search has no matches, nothing is judged.
-        return replace(page, judged=_page(result["judged"], embedding.model).matches if page.matches else ())
+        judged_rows = result.get("judged", ()) if page.matches else ()
+        graph = {"graph": graph_of(result), "graph_ms": result["graph_ms"]} if query.asks_the_graph else {}
+        return replace(page, judged=_page(judged_rows, embedding.model).matches, **graph)
 
     return _of_each_model(call, embeddings, query)
 

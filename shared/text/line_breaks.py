@@ -29,7 +29,7 @@ _OWN_LINE = re.compile(
     r"#{1,6} |\||[-=*_~+`]{3,}|</?\w|<!|//|/\*|\$ |\.\. |:\w+:|\[[^\]\n]+\]:|[)}\]]|https?://"
 )
 # "Key: value", a speaker, the header of a mail.
-_LABEL = re.compile(r"[*_]*(\w)[^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
+LABEL = re.compile(r"[*_]*(\w)[^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
 # A line that is indented by so much more is code, except below an item.
 INDENT_OF_CODE = 4
 # Cells of a table that is drawn with spaces.
@@ -53,13 +53,13 @@ class _Line:
         """Whether this line may belong to the paragraph of the line before."""
         if self.depth != other.depth or not (self.content and other.content):
             return False
-        label = _LABEL.match(self.content)
+        label = LABEL.match(self.content)
         indent = self.content_start - self.start - (other.content_start - other.start)
         return not (
             _OWN_LINE.match(other.content)
             or _OWN_LINE.match(self.content)
             or _MARK.match(self.content)
-            or (label and (not label[1].islower() or _LABEL.match(other.content)))
+            or (label and (not label[1].islower() or LABEL.match(other.content)))
             or _COLUMNS.search(other.content)
             or _COLUMNS.search(self.content)
             or (indent >= INDENT_OF_CODE and not _MARK.match(other.content))

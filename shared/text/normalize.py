@@ -13,6 +13,7 @@ _INVISIBLE = re.compile(
 )
 # Ligatures, and the forms of Hebrew and Arabic letters within words, which fonts and old PDFs have.
 _PRESENTATION_FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
 # Joiners and variation selectors remain, since scripts and emoji need them.
 _SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 
@@ -38,6 +39,20 @@ def composed(text: str) -> str:
 def clean_line(text: str) -> str:
     """The cleaned text on one line, for titles, names and headers."""
     return one_line(clean(text))
+
+
+def storable(text: str) -> str:
+    """Postgres stores no NUL and no lone surrogate."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def without_accents(text: str) -> str:
+    """The text in lower case without accents. Signs of Indic scripts are vowels, and signs of kana make
+    other letters."""
+    if text.isascii():
+        return text.lower()
+    parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", parted).casefold()
 
 
 def one_line(text: str) -> str:

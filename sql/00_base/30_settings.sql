@@ -140,7 +140,7 @@ begin
   cross join rag.settings
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
-  if found and auth.uid() is not null then
+  if found and rag.current_user_id() is not null then
     raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
       left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';

@@ -78,7 +78,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
+  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -87,7 +87,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 

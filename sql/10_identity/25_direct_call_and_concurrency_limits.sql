@@ -98,7 +98,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
-    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+    and rag.current_user_id() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
     raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
@@ -115,7 +115,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then

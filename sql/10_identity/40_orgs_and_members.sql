@@ -46,7 +46,7 @@ comment on column rag.members.name is
 comment on column rag.members.accepted_at is
   'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships() and the policy of rag.orgs: where user_id = auth.uid()
+-- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
 
 alter table rag.orgs enable row level security;
@@ -60,7 +60,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
+  where members.user_id = (select rag.current_user_id()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -150,7 +150,7 @@ create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
-    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
+    where members.user_id = (select rag.current_user_id()) and members.accepted_at is null)));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
@@ -166,7 +166,7 @@ create policy "admins decide whether requests are recorded" on rag.orgs
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
+  using (user_id = (select rag.current_user_id()) or org_id = any (array(select rag.listed_org_ids())));
 
 create function rag.org_members(org_ids uuid[])
 returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)

@@ -10,14 +10,14 @@ create policy "admins invite users to their orgs" on rag.members
 
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+  using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
-  with check (case when user_id = (select auth.uid()) then accepted_at is not null
+  with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select auth.uid())
+  using (case when user_id = (select rag.current_user_id())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
@@ -29,12 +29,12 @@ begin
   -- First, so that of two admins who remove each other at once the second is no admin any more.
   perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot change members. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   elsif not exists (
     select from rag.members
-    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
+    where members.org_id = manage_members.org_id and members.user_id = rag.current_user_id() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -55,7 +55,7 @@ as $$
 #variable_conflict use_variable
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (org_id, auth.uid(), event, user_id::text, 0, 0);
+  values (org_id, rag.current_user_id(), event, user_id::text, 0, 0);
 end;
 $$;
 
@@ -78,7 +78,7 @@ begin
   elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
     raise exception 'name must have 1 to 200 characters, none of them invisible'
       using errcode = 'PT400', detail = 'invalid_name';
-  elsif user_id = auth.uid() then
+  elsif user_id = rag.current_user_id() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
   elsif (
@@ -114,7 +114,7 @@ declare
 begin
   if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
     perform rag.manage_members(org);
-    if user_id = auth.uid() then
+    if user_id = rag.current_user_id() then
       raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
         using errcode = 'PT409', detail = 'own_membership';
     end if;

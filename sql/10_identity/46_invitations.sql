@@ -7,7 +7,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
+  if row_security_active(tg_relid) and (case when new.user_id = rag.current_user_id()
     then (new.role, new.name) is distinct from (old.role, old.name)
     else new.accepted_at is distinct from old.accepted_at end)
   then
@@ -34,7 +34,7 @@ begin
   return query
     select members.org_id, orgs.name, members.role, members.created_at
     from rag.members join rag.orgs on orgs.id = members.org_id
-    where members.user_id = auth.uid() and members.accepted_at is null and auth.jwt() -> 'rag' is null
+    where members.user_id = rag.current_user_id() and members.accepted_at is null and auth.jwt() -> 'rag' is null
     order by members.created_at, members.org_id
     limit 100;
 end;
@@ -53,10 +53,10 @@ declare
 begin
   if accept then
     update rag.members set accepted_at = now()
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null;
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null;
   elsif auth.jwt() -> 'rag' is null then
     delete from rag.members
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null
       and not accept;
   end if;
   if not found then

@@ -11,7 +11,7 @@ begin
   -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
   execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
     'members use their org''s ' || coalesce(label, table_name), table_name,
-    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select auth.uid()) '
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select rag.current_user_id()) '
       'or org_id = any (array(select rag.admin_org_ids())))');
 end;
 $$;

@@ -99,7 +99,7 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'This name belongs to another user. Choose another name.'
@@ -137,7 +137,7 @@ as $$
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
-      then collections.owner_id is null or collections.owner_id = auth.uid()
+      then collections.owner_id is null or collections.owner_id = rag.current_user_id()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;

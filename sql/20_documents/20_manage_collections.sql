@@ -59,7 +59,7 @@ begin
   perform rag.check_config(config, config);
   org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then rag.current_user_id() end);
   perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)

@@ -55,7 +55,7 @@ begin
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+  if rag.current_user_id() is not null and old.org_id not in (select rag.admin_org_ids()) then
     deleted.deleted_at := coalesce(old.deleted_at, now());
     insert into rag.collections values (deleted.*);
   end if;

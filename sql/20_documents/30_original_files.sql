@@ -45,8 +45,8 @@ call rag.bind_keys('originals');
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
-  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
-  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  using (true) with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);

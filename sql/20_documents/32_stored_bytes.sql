@@ -51,7 +51,7 @@ begin
   end if;
   insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
   -- A session of the deployer is not limited.
-  if bytes > 0 and auth.uid() is not null then
+  if bytes > 0 and rag.current_user_id() is not null then
     perform rag.check_storage(org_id);
   end if;
   if random() < 0.0625 then

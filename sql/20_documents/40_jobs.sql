@@ -69,7 +69,7 @@ call rag.bind_keys('jobs');
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and attempts = 0
+  with check (user_id = (select rag.current_user_id()) and attempts = 0
     and (state = 'waiting' or kind = 'extraction' and state = 'done'));
 
 -- No user's own token names a lease: only the worker's for one job does. An extraction is requested again by an update.
@@ -77,7 +77,7 @@ create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
-    or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+    or user_id = (select rag.current_user_id()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);
@@ -101,7 +101,7 @@ begin
   where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+  values (document.org_id, document.id, document.collection_id, document.owner_id, rag.current_user_id(), fields);
 end;
 $$;
 

@@ -39,7 +39,7 @@ begin
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
     content, content_hash, status)
-  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+  values (home.org_id, home.id, case when input.private then rag.current_user_id() else home.owner_id end,
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
@@ -104,7 +104,7 @@ begin
   from rag.originals
   join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
   where originals.org_id = home.org_id and originals.collection_id = home.id
-    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     perform rag.take_upload(home, take_upload_once.path);
   end if;

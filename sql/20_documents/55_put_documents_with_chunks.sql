@@ -76,7 +76,7 @@ begin
   loop
     document.number := input.number;
     document.id := rag.time_ordered_id();
-    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.owner_id := case when input.private then rag.current_user_id() else home.owner_id end;
     document.external_id := input.external_id;
     document.source_type := coalesce(input.source_type, 'doc');
     document.title := input.title;

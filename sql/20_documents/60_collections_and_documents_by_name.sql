@@ -45,7 +45,7 @@ begin
     select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = auth.uid() and documents.external_id = any (names)
+      and documents.owner_id = rag.current_user_id() and documents.external_id = any (names)
     union all
     select documents.external_id, documents
     from rag.documents
@@ -181,7 +181,7 @@ begin
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id
         -- An admin sees more, but not by these names.
-        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
+        and (documents.owner_id is null or documents.owner_id = any (array[rag.current_user_id(), home.owner_id]))
         and not exists (
           select from unnest(facets) as asked (facet)
           where not exists (

@@ -51,11 +51,11 @@ alter table rag.api_keys force row level security;
 create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
   for all to authenticated
   using ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 

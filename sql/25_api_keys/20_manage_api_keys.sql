@@ -46,15 +46,15 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || rag.current_user_id()::text, 0));
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = rag.current_user_id()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
@@ -93,7 +93,7 @@ begin
     select named.id into bound
     from rag.collections as named
     where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
-      and (named.owner_id is null or named.owner_id = auth.uid())
+      and (named.owner_id is null or named.owner_id = rag.current_user_id())
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
@@ -103,7 +103,7 @@ begin
   end if;
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
-  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
+  values (org_id, rag.current_user_id(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
   return next rag.render(made);
 end;
@@ -134,7 +134,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
+    and present.owner_id = rag.current_user_id() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then

@@ -39,7 +39,7 @@ create policy "a key sees uploads with documents:write" on rag.object_removals
 create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
-    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
+    or (split_part(path, '/', 3) = (select rag.current_user_id())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
 create policy "a key removes with a scope that deletes" on rag.object_removals

@@ -11,7 +11,7 @@ as $$
     select from rag.object_removals
     where object_removals.org_id = any (array(select rag.current_org_ids()))
       and object_removals.path = may_upload_object.name
-      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text);
 $$;
 
 comment on function rag.may_upload_object is

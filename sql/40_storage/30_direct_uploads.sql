@@ -13,17 +13,17 @@ begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
   if 50 <= (
     select count(*) from rag.object_removals
-    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
+    where object_removals.org_id = home.org_id and object_removals.owner_id = rag.current_user_id()
       and object_removals.expected_until > now())
   then
     raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
       using errcode = 'PT429', detail = 'too_many_uploads';
   end if;
-  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
+  path := concat_ws('/', home.org_id, home.id, rag.current_user_id(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
-  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
+  values (home.org_id, rag_begin_upload.path, home.id, rag.current_user_id(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
@@ -43,7 +43,7 @@ begin
   delete from rag.object_removals
   where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
     and object_removals.path = take_upload.path
-    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     raise exception 'There is no such upload. Check its id, or begin another.'
       using errcode = 'PT404', detail = 'upload_not_found';

@@ -26,7 +26,7 @@ create table rag.sources (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  user_id uuid not null default auth.uid(),
+  user_id uuid not null default rag.current_user_id(),
   kind text not null check (kind in ('website', 'bucket')),
   address text not null check (length(address) <= 2000 and rag.is_visible_text(address) and address !~ '::'
     and address ~ case kind
@@ -154,11 +154,11 @@ create policy "admins see items of sources" on rag.source_items
 -- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+  with check (user_id = (select rag.current_user_id()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
+  using (true) with check (user_id = (select rag.current_user_id()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);

@@ -26,7 +26,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+      case when sources.enabled and sources.resume_after is not null
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -136,13 +136,13 @@ begin
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
     enabled = coalesce(rag_update_source.enabled, renewed.enabled),
-    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = rag.current_user_id(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
-    -- out those that ask not to be indexed.
-    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
+    -- leaves out those that ask not to be indexed.
+    update rag.sources as renewed set due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
@@ -178,7 +178,7 @@ begin
     raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
   end if;
   update rag.sources
-  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = rag.current_user_id()
   where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
   return query select * from public.rag_list_sources(source_id);
 end;

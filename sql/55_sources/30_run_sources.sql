@@ -122,7 +122,8 @@ begin
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
-  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease
+    and ended.due_at > clock_timestamp();
   return found;
 end;
 $$;
@@ -130,7 +131,7 @@ $$;
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
   'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
-  'worker that has lost the lease, which changes nothing.';
+  'worker whose lease has ended, which changes nothing.';
 
 create function rag.lock_source()
 returns rag.sources
@@ -142,6 +143,7 @@ begin
   select sources.* into source
   from rag.sources
   where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+    and sources.due_at > clock_timestamp()
   for update;
   if not found then
     raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
@@ -150,7 +152,7 @@ begin
 end;
 $$;
 
-comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease has ended.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)

@@ -28,8 +28,8 @@ alter table rag.query_embeddings force row level security;
 
 create policy "users remember their own questions" on rag.query_embeddings
   for all to authenticated
-  using (user_id = (select auth.uid()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
@@ -40,7 +40,7 @@ begin
   return (
     select remembered.embedding::real[]
     from rag.query_embeddings as remembered
-    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
       and remembered.created_at > now() - make_interval(secs => max_age_seconds));
 end;
 $$;
@@ -57,7 +57,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := auth.uid();
+  caller constant uuid := rag.current_user_id();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec;
 begin

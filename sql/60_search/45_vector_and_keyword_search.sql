@@ -37,34 +37,53 @@ comment on function rag.add_keyword_leg is
   'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real)
+  out lexical_ms real, out judged rag.candidate[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  -- What each leg brings for the judged matches: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   started timestamptz := clock_timestamp();
+  nearest record;
   near rag.candidate[];
 begin
   considered := 0;
-  if mode <> 'keyword' then
-    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
+  if mode <> 'keyword' or judged_top_k is not null then
+    nearest := rag.nearest_chunks(query_embedding, scope,
+      case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
+    exact := nearest.exact;
+    considered := nearest.considered;
     vector_ms := rag.milliseconds_since(started);
+  end if;
+  if mode <> 'keyword' then
+    near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
+  started := clock_timestamp();
   if mode <> 'semantic' then
-    started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
+    candidates := rag.add_keyword_leg(near,
+      case when mode <> 'keyword' or judged_top_k is null then query_embedding end, query_text, scope, mode, row_limit,
+      shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
+  if judged_top_k is not null then
+    judged := (nearest.candidates)[:judged_pool];
+    if rag.uses_keywords(scope) then
+      judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
+      lexical_ms := rag.milliseconds_since(started);
+    end if;
+    judged := rag.to_page(judged, null, null, judged_top_k, 0);
+  end if;
 end;
 $$;
 
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
-  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
   'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)

@@ -8,7 +8,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id, state)
-  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, rag.current_user_id(),
     case when exists (
       select from jsonb_array_elements(chunked.chunks) as item (body)
       where jsonb_typeof(item.body -> 'names') is distinct from 'array') then 'waiting' else 'done' end
@@ -32,7 +32,7 @@ begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
   set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
-    user_id = coalesce(auth.uid(), user_id)
+    user_id = coalesce(rag.current_user_id(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';
 end;

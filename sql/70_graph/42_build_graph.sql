@@ -40,7 +40,7 @@ begin
   for no key update;
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
   select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
-    auth.uid()
+    rag.current_user_id()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.

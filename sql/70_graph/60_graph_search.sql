@@ -35,7 +35,9 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2
+  hops integer default 2,
+  judged_text text default null,
+  judged_top_k integer default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -59,6 +61,10 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
+  judged_text := coalesce(judged_text, query_text);
+  if judged_top_k is not null then
+    perform rag.check_judged(judged_text, query_vector, judged_top_k);
+  end if;
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -67,7 +73,11 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k, judged_text, judged_top_k);
+  if legs = 'keyword' and judged_top_k is not null then
+    -- The vector is that of the judged matches alone.
+    query_embedding := null;
+  end if;
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -87,7 +97,12 @@ begin
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
-      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end
+    || case when judged_top_k is null then '{}'
+      else jsonb_build_object('judged', (
+        select coalesce(jsonb_agg(hit), '[]')
+        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+      end;
 end;
 $$;
 
@@ -95,7 +110,8 @@ comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
   'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
-  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any; with judged_top_k also judged '
+  'as in rag_judged_search.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void

@@ -61,13 +61,13 @@ call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a session is its user's alone" on rag.messages
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated

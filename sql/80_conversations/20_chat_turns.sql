@@ -130,7 +130,7 @@ begin
     home.org_id := rag.resolve_org(org_id);
     collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
+    values (home.org_id, rag.current_user_id(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);

@@ -24,7 +24,7 @@ begin
     select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
       sessions.message_count, sessions.created_at, sessions.last_message_at
     from rag.sessions
-    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
+    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select rag.current_user_id())
     order by sessions.last_message_at desc, sessions.id
     limit "limit" offset "offset";
 end;

@@ -39,8 +39,8 @@ alter table rag.api_metrics force row level security;
 
 create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_record_metrics(measures jsonb)
 returns void
@@ -57,7 +57,7 @@ begin
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, 
+  select rag.current_user_id(), measured.name, measured.label, 
     -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)

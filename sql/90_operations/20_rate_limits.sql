@@ -25,8 +25,8 @@ alter table rag.rate_limits force row level security;
 
 create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
-  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
-  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+  using (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]));
 
 -- A link has windows for each document. Those of users are reused.
 create policy "the worker sees ended windows of links" on rag.rate_limits
@@ -54,8 +54,8 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function rag.caller_limits(org_ids uuid[], bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
@@ -84,7 +84,7 @@ as $$
   select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
   union all
   (
-    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    select rag.current_user_id(), caller_limits.bucket, higher.requests, higher.window_seconds
     from (
       select shared.requests, shared.window_seconds from shared
       union all
@@ -94,7 +94,7 @@ as $$
     limit 1
   )
   union all
-  select auth.uid(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
+  select rag.current_user_id(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
     max(requests_per_day), 86400
   from tiers_of_caller
   having bool_and(requests_per_day is not null);
@@ -157,7 +157,7 @@ begin
     return;
   end if;
   select * into counted
-  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -178,14 +178,14 @@ as $$
 #variable_conflict use_variable
 begin
   update rag.request_counts as present set total = present.total + 1
-  where present.user_id = auth.uid() and present.function = count_request.function
+  where present.user_id = rag.current_user_id() and present.function = count_request.function
     and present.outcome = count_request.outcome;
   if not found then
     insert into rag.request_counts as present (user_id, function, outcome, total)
-    select auth.uid(), function, outcome, 1
+    select rag.current_user_id(), function, outcome, 1
     where (
       select count(distinct named.function) from rag.request_counts as named
-      where named.user_id = auth.uid() and named.function <> count_request.function) < 64
+      where named.user_id = rag.current_user_id() and named.function <> count_request.function) < 64
     on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   end if;
 end;
@@ -212,7 +212,7 @@ declare
   paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
-  if auth.uid() is null or coalesce(requests, 0) < 1
+  if rag.current_user_id() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif (link is null and bucket not in ('rag', 'api', 'ingest')) or bucket is distinct from coalesce(link, bucket)
@@ -224,7 +224,7 @@ begin
     -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*, '{}'::text[], null::boolean
-    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    from rag.count_hits(rag.current_user_id(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
@@ -236,7 +236,7 @@ begin
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(org_ids, bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%', named.caller_id = auth.uid()
+    order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted

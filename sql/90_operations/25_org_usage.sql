@@ -27,19 +27,19 @@ alter table rag.org_calls force row level security;
 create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
-  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id())) with check (owner_id = (select rag.current_user_id()));
 
 create function rag.first_counted_day()
 returns date
@@ -88,10 +88,10 @@ begin
   end if;
   -- Row security reads the memberships for an update half as often as for an insert.
   update rag.org_calls as present set total = present.total + 1
-  where present.org_id = org_ids[1] and present.owner_id = auth.uid() and present.day = today;
+  where present.org_id = org_ids[1] and present.owner_id = rag.current_user_id() and present.day = today;
   if not found then
     insert into rag.org_calls as present (org_id, owner_id, day, total)
-    values (org_ids[1], auth.uid(), today, 1)
+    values (org_ids[1], rag.current_user_id(), today, 1)
     on conflict on constraint org_calls_pkey do update set total = present.total + 1;
   end if;
 end;

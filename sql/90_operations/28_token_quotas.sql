@@ -36,11 +36,11 @@ alter table rag.token_usage force row level security;
 create policy "members use their org's token_usage, metrics read all" on rag.token_usage
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids())))
     or (select rag.reads_metrics()))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls of the functions add tokens" on rag.token_usage
@@ -97,7 +97,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (usage.org_id, auth.uid(), enqueue_quota_events.event, usage.quota, 0, 0);
+  values (usage.org_id, rag.current_user_id(), enqueue_quota_events.event, usage.quota, 0, 0);
   if rag.has_subscriber(usage.org_id, null, enqueue_quota_events.event) then
     perform rag.enqueue_event(usage.org_id, null, null, enqueue_quota_events.event, jsonb_build_object(
       'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));

@@ -45,8 +45,8 @@ call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
-  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+  using (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()));
 
 create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
@@ -72,7 +72,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.stored_responses as present
-    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
@@ -107,7 +107,7 @@ begin
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
@@ -133,7 +133,7 @@ declare
 begin
   insert into rag.stored_responses as present (
     org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+  values (home, rag.current_user_id(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
     moment + make_interval(secs => lease_seconds), moment, scope)
   on conflict on constraint stored_responses_pkey do update
   set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
@@ -180,7 +180,7 @@ begin
 
     select * into known
     from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
@@ -214,7 +214,7 @@ as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.stored_responses as present
-    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -247,7 +247,7 @@ begin
   update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
     and present.claim = rag_store_response.claim;
   return found;
@@ -267,7 +267,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.stored_responses as present
-  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
   return found;

@@ -69,7 +69,7 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -148,12 +148,12 @@ begin
     return false;
   end if;
   -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if rag.creator_id() <> auth.uid() then
+  if rag.creator_id() <> rag.current_user_id() then
     return null;
   end if;
   insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)

@@ -111,7 +111,7 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('admin');
   delete from rag.request_records
-  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, rag.current_user_id());
   get diagnostics removed = row_count;
   return removed;
 end;

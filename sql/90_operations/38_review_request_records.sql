@@ -9,7 +9,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   present constant rag.request_records := rag.get_record(record_id);
 begin
-  if present.owner_id <> auth.uid() then
+  if present.owner_id <> rag.current_user_id() then
     raise exception 'Only the user who asked may rate an answer.' using errcode = 'PT403', detail = 'asker_required';
   elsif rating not in ('up', 'down') then
     raise exception 'rating must be up, down or null' using errcode = 'PT400', detail = 'invalid_rating';

@@ -35,14 +35,14 @@ call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()));
+  with check (user_id = (select rag.current_user_id()));
 
 create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select rag.current_user_id())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events
@@ -73,7 +73,7 @@ begin
   insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), rag.current_user_id(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_record_metrics(rag_record_event.measures);

@@ -5,6 +5,32 @@
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).
 
+-- First, so that a refusal leaves the database as it was.
+do $$
+declare
+  vector record;
+begin
+  if current_setting('server_version_num')::integer < 150000 then
+    raise exception 'Postgres 15 or newer is needed, and this server is %.', current_setting('server_version')
+      using hint = 'Upgrade the project in its Settings, Infrastructure, then apply the migration again.';
+  end if;
+  select coalesce(extension.extversion, available.default_version) as version, extension.extnamespace::regnamespace as home
+  into vector
+  from pg_available_extensions as available
+  left join pg_extension as extension on extension.extname = available.name
+  where available.name = 'vector';
+  if not coalesce(string_to_array(substring(vector.version from '^[0-9.]+'), '.')::integer[] >= '{0,8}', false) then
+    raise exception 'pgvector 0.8 or newer is needed, and this database has %.', coalesce(vector.version, 'none')
+      using hint = 'Run: alter extension vector update. If the version stays, upgrade the project in its Settings, '
+        'Infrastructure, or install pgvector on your server.';
+  elsif vector.home <> coalesce(to_regnamespace('extensions'), 0) then
+    raise exception 'pgvector is in the schema %, and must be in the schema extensions.', vector.home
+      using hint = 'Run: create schema if not exists extensions; alter extension vector set schema extensions. '
+        'Functions of yours that name the former schema need the new one.';
+  end if;
+end;
+$$;
+
 create schema if not exists extensions;
 create extension if not exists vector with schema extensions;
 
@@ -269,7 +295,7 @@ begin
   cross join rag.settings
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
-  if found and auth.uid() is not null then
+  if found and rag.current_user_id() is not null then
     raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
       left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';
@@ -384,6 +410,19 @@ $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
+-- The caller. Every policy and function reads it here, and not from auth.uid().
+
+create function rag.current_user_id()
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return auth.uid();
+end;
+$$;
+
+comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
@@ -464,7 +503,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
+  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -473,7 +512,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -682,7 +721,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
-    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+    and rag.current_user_id() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
     raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
@@ -699,7 +738,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
@@ -912,7 +951,7 @@ comment on column rag.members.name is
 comment on column rag.members.accepted_at is
   'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships() and the policy of rag.orgs: where user_id = auth.uid()
+-- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
 
 alter table rag.orgs enable row level security;
@@ -926,7 +965,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
+  where members.user_id = (select rag.current_user_id()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -1016,7 +1055,7 @@ create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
-    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
+    where members.user_id = (select rag.current_user_id()) and members.accepted_at is null)));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
@@ -1032,7 +1071,7 @@ create policy "admins decide whether requests are recorded" on rag.orgs
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
+  using (user_id = (select rag.current_user_id()) or org_id = any (array(select rag.listed_org_ids())));
 
 create function rag.org_members(org_ids uuid[])
 returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)
@@ -1140,14 +1179,14 @@ create policy "admins invite users to their orgs" on rag.members
 
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+  using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
-  with check (case when user_id = (select auth.uid()) then accepted_at is not null
+  with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select auth.uid())
+  using (case when user_id = (select rag.current_user_id())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
@@ -1159,12 +1198,12 @@ begin
   -- First, so that of two admins who remove each other at once the second is no admin any more.
   perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot change members. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   elsif not exists (
     select from rag.members
-    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
+    where members.org_id = manage_members.org_id and members.user_id = rag.current_user_id() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -1185,7 +1224,7 @@ as $$
 #variable_conflict use_variable
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (org_id, auth.uid(), event, user_id::text, 0, 0);
+  values (org_id, rag.current_user_id(), event, user_id::text, 0, 0);
 end;
 $$;
 
@@ -1208,7 +1247,7 @@ begin
   elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
     raise exception 'name must have 1 to 200 characters, none of them invisible'
       using errcode = 'PT400', detail = 'invalid_name';
-  elsif user_id = auth.uid() then
+  elsif user_id = rag.current_user_id() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
   elsif (
@@ -1244,7 +1283,7 @@ declare
 begin
   if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
     perform rag.manage_members(org);
-    if user_id = auth.uid() then
+    if user_id = rag.current_user_id() then
       raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
         using errcode = 'PT409', detail = 'own_membership';
     end if;
@@ -1274,7 +1313,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
+  if row_security_active(tg_relid) and (case when new.user_id = rag.current_user_id()
     then (new.role, new.name) is distinct from (old.role, old.name)
     else new.accepted_at is distinct from old.accepted_at end)
   then
@@ -1301,7 +1340,7 @@ begin
   return query
     select members.org_id, orgs.name, members.role, members.created_at
     from rag.members join rag.orgs on orgs.id = members.org_id
-    where members.user_id = auth.uid() and members.accepted_at is null and auth.jwt() -> 'rag' is null
+    where members.user_id = rag.current_user_id() and members.accepted_at is null and auth.jwt() -> 'rag' is null
     order by members.created_at, members.org_id
     limit 100;
 end;
@@ -1320,10 +1359,10 @@ declare
 begin
   if accept then
     update rag.members set accepted_at = now()
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null;
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null;
   elsif auth.jwt() -> 'rag' is null then
     delete from rag.members
-    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = rag.current_user_id() and members.accepted_at is null
       and not accept;
   end if;
   if not found then
@@ -1350,7 +1389,7 @@ begin
   -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
   execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
     'members use their org''s ' || coalesce(label, table_name), table_name,
-    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select auth.uid()) '
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select rag.current_user_id()) '
       'or org_id = any (array(select rag.admin_org_ids())))');
 end;
 $$;
@@ -1480,7 +1519,7 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'This name belongs to another user. Choose another name.'
@@ -1518,7 +1557,7 @@ as $$
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
-      then collections.owner_id is null or collections.owner_id = auth.uid()
+      then collections.owner_id is null or collections.owner_id = rag.current_user_id()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
@@ -1710,7 +1749,7 @@ begin
   perform rag.check_config(config, config);
   org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then rag.current_user_id() end);
   perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
@@ -1970,7 +2009,7 @@ begin
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+  if rag.current_user_id() is not null and old.org_id not in (select rag.admin_org_ids()) then
     deleted.deleted_at := coalesce(old.deleted_at, now());
     insert into rag.collections values (deleted.*);
   end if;
@@ -2276,11 +2315,11 @@ call rag.bind_keys('originals');
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
-  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
-  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+  using (true) with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 -- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
 -- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
@@ -2335,7 +2374,7 @@ begin
   end if;
   insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
   -- A session of the deployer is not limited.
-  if bytes > 0 and auth.uid() is not null then
+  if bytes > 0 and rag.current_user_id() is not null then
     perform rag.check_storage(org_id);
   end if;
   if random() < 0.0625 then
@@ -2642,7 +2681,7 @@ call rag.bind_keys('jobs');
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and attempts = 0
+  with check (user_id = (select rag.current_user_id()) and attempts = 0
     and (state = 'waiting' or kind = 'extraction' and state = 'done'));
 
 -- No user's own token names a lease: only the worker's for one job does. An extraction is requested again by an update.
@@ -2650,7 +2689,7 @@ create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
-    or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+    or user_id = (select rag.current_user_id()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);
@@ -2674,7 +2713,7 @@ begin
   where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+  values (document.org_id, document.id, document.collection_id, document.owner_id, rag.current_user_id(), fields);
 end;
 $$;
 
@@ -3409,7 +3448,7 @@ begin
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
     content, content_hash, status)
-  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+  values (home.org_id, home.id, case when input.private then rag.current_user_id() else home.owner_id end,
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
@@ -3474,7 +3513,7 @@ begin
   from rag.originals
   join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
   where originals.org_id = home.org_id and originals.collection_id = home.id
-    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     perform rag.take_upload(home, take_upload_once.path);
   end if;
@@ -3810,7 +3849,7 @@ begin
   loop
     document.number := input.number;
     document.id := rag.time_ordered_id();
-    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.owner_id := case when input.private then rag.current_user_id() else home.owner_id end;
     document.external_id := input.external_id;
     document.source_type := coalesce(input.source_type, 'doc');
     document.title := input.title;
@@ -4123,7 +4162,7 @@ begin
     select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = auth.uid() and documents.external_id = any (names)
+      and documents.owner_id = rag.current_user_id() and documents.external_id = any (names)
     union all
     select documents.external_id, documents
     from rag.documents
@@ -4259,7 +4298,7 @@ begin
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id
         -- An admin sees more, but not by these names.
-        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
+        and (documents.owner_id is null or documents.owner_id = any (array[rag.current_user_id(), home.owner_id]))
         and not exists (
           select from unnest(facets) as asked (facet)
           where not exists (
@@ -4558,11 +4597,11 @@ alter table rag.api_keys force row level security;
 create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
   for all to authenticated
   using ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 
@@ -4650,15 +4689,15 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if rag.caller_id() <> auth.uid() then
+  if rag.caller_id() <> rag.current_user_id() then
     raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || rag.current_user_id()::text, 0));
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = rag.current_user_id()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
@@ -4697,7 +4736,7 @@ begin
     select named.id into bound
     from rag.collections as named
     where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
-      and (named.owner_id is null or named.owner_id = auth.uid())
+      and (named.owner_id is null or named.owner_id = rag.current_user_id())
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
@@ -4707,7 +4746,7 @@ begin
   end if;
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
-  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
+  values (org_id, rag.current_user_id(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
   return next rag.render(made);
 end;
@@ -4738,7 +4777,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
+    and present.owner_id = rag.current_user_id() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
@@ -5250,7 +5289,7 @@ create policy "a key sees uploads with documents:write" on rag.object_removals
 create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
-    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
+    or (split_part(path, '/', 3) = (select rag.current_user_id())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
 create policy "a key removes with a scope that deletes" on rag.object_removals
@@ -5372,7 +5411,7 @@ as $$
     select from rag.object_removals
     where object_removals.org_id = any (array(select rag.current_org_ids()))
       and object_removals.path = may_upload_object.name
-      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text);
 $$;
 
 comment on function rag.may_upload_object is
@@ -5462,17 +5501,17 @@ begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
   if 50 <= (
     select count(*) from rag.object_removals
-    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
+    where object_removals.org_id = home.org_id and object_removals.owner_id = rag.current_user_id()
       and object_removals.expected_until > now())
   then
     raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
       using errcode = 'PT429', detail = 'too_many_uploads';
   end if;
-  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
+  path := concat_ws('/', home.org_id, home.id, rag.current_user_id(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
-  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
+  values (home.org_id, rag_begin_upload.path, home.id, rag.current_user_id(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
@@ -5492,7 +5531,7 @@ begin
   delete from rag.object_removals
   where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
     and object_removals.path = take_upload.path
-    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = rag.current_user_id()::text;
   if not found then
     raise exception 'There is no such upload. Check its id, or begin another.'
       using errcode = 'PT404', detail = 'upload_not_found';
@@ -6250,7 +6289,7 @@ create table rag.sources (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  user_id uuid not null default auth.uid(),
+  user_id uuid not null default rag.current_user_id(),
   kind text not null check (kind in ('website', 'bucket')),
   address text not null check (length(address) <= 2000 and rag.is_visible_text(address) and address !~ '::'
     and address ~ case kind
@@ -6378,11 +6417,11 @@ create policy "admins see items of sources" on rag.source_items
 -- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+  with check (user_id = (select rag.current_user_id()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
+  using (true) with check (user_id = (select rag.current_user_id()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);
@@ -6421,7 +6460,7 @@ begin
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
       -- No worker claims a disabled source: if its worker died, its run is over.
-      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+      case when sources.enabled and sources.resume_after is not null
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
@@ -6531,13 +6570,13 @@ begin
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
     enabled = coalesce(rag_update_source.enabled, renewed.enabled),
-    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = rag.current_user_id(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if present.include_noindex and not include_noindex then
-    -- A running time slice loses its lease, and stores nothing more. The next run reads unchanged pages too, and leaves
-    -- out those that ask not to be indexed.
-    update rag.sources as renewed set state = 'waiting', lease = null, due_at = clock_timestamp()
+    -- The lease of a running time slice ends, and it stores nothing more. The next run reads unchanged pages too, and
+    -- leaves out those that ask not to be indexed.
+    update rag.sources as renewed set due_at = clock_timestamp()
     where renewed.org_id = present.org_id and renewed.id = present.id and renewed.state = 'running';
     update rag.source_items as renewed set version = null
     where renewed.org_id = present.org_id and renewed.source_id = present.id;
@@ -6573,7 +6612,7 @@ begin
     raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
   end if;
   update rag.sources
-  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = rag.current_user_id()
   where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
   return query select * from public.rag_list_sources(source_id);
 end;
@@ -6729,7 +6768,8 @@ begin
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
-  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease
+    and ended.due_at > clock_timestamp();
   return found;
 end;
 $$;
@@ -6737,7 +6777,7 @@ $$;
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
   'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
-  'worker that has lost the lease, which changes nothing.';
+  'worker whose lease has ended, which changes nothing.';
 
 create function rag.lock_source()
 returns rag.sources
@@ -6749,6 +6789,7 @@ begin
   select sources.* into source
   from rag.sources
   where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+    and sources.due_at > clock_timestamp()
   for update;
   if not found then
     raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
@@ -6757,7 +6798,7 @@ begin
 end;
 $$;
 
-comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease has ended.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
@@ -6938,8 +6979,8 @@ alter table rag.query_embeddings force row level security;
 
 create policy "users remember their own questions" on rag.query_embeddings
   for all to authenticated
-  using (user_id = (select auth.uid()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
@@ -6950,7 +6991,7 @@ begin
   return (
     select remembered.embedding::real[]
     from rag.query_embeddings as remembered
-    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
       and remembered.created_at > now() - make_interval(secs => max_age_seconds));
 end;
 $$;
@@ -6967,7 +7008,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := auth.uid();
+  caller constant uuid := rag.current_user_id();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec;
 begin
@@ -8584,34 +8625,53 @@ comment on function rag.add_keyword_leg is
   'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real)
+  out lexical_ms real, out judged rag.candidate[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  -- What each leg brings for the judged matches: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   started timestamptz := clock_timestamp();
+  nearest record;
   near rag.candidate[];
 begin
   considered := 0;
-  if mode <> 'keyword' then
-    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
+  if mode <> 'keyword' or judged_top_k is not null then
+    nearest := rag.nearest_chunks(query_embedding, scope,
+      case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
+    exact := nearest.exact;
+    considered := nearest.considered;
     vector_ms := rag.milliseconds_since(started);
+  end if;
+  if mode <> 'keyword' then
+    near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
+  started := clock_timestamp();
   if mode <> 'semantic' then
-    started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
+    candidates := rag.add_keyword_leg(near,
+      case when mode <> 'keyword' or judged_top_k is null then query_embedding end, query_text, scope, mode, row_limit,
+      shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
+  if judged_top_k is not null then
+    judged := (nearest.candidates)[:judged_pool];
+    if rag.uses_keywords(scope) then
+      judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
+      lexical_ms := rag.milliseconds_since(started);
+    end if;
+    judged := rag.to_page(judged, null, null, judged_top_k, 0);
+  end if;
 end;
 $$;
 
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
-  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
   'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
@@ -8715,7 +8775,8 @@ comment on function rag.check_search is 'Raises PT400 for invalid arguments of a
 -- A search with the matches by which the confidence of its answer is judged, in one call.
 --
 -- Confidence is judged by the ten best matches of a hybrid search, whatever the mode of the caller's own search is. Both
--- searches compare the question with the same vectors, so vector search runs once.
+-- searches compare the question with the same vectors, so vector search runs once. rag_graph_search returns the same
+-- matches where the caller's search uses the graph.
 
 create function public.rag_judged_search(
   query_text text,
@@ -8726,6 +8787,7 @@ create function public.rag_judged_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
+  judged_text text default null,
   judged_top_k integer default 10
 )
 returns json
@@ -8733,68 +8795,52 @@ language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_variable
 declare
   is_guarded constant boolean := rag.begin_call();
-  -- What each leg brings for the matches that are judged: as in rag_search.
-  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
-  pool integer;
-  query_embedding extensions.halfvec;
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   scope rag.search_scope;
-  near record;
-  candidates rag.candidate[];
-  judged rag.candidate[];
-  started timestamptz := clock_timestamp();
-  vector_ms real;
-  own_ms real;
-  judged_ms real;
+  search record;
 begin
+  judged_text := coalesce(judged_text, query_text);
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  -- The judged matches need text and vector, whatever the mode.
-  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
+  perform rag.check_judged(judged_text, query_vector, judged_top_k);
   perform rag.check_top_k(top_k), rag.check_prefer(prefer);
-  perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  query_embedding := rag.to_halfvec(query_vector, scope.model);
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  pool := case when mode = 'semantic' and half_life_days is null and prefer is null then top_k
-    else greatest(20, 2 * least(top_k, 300)) end;
 
-  near := rag.nearest_chunks(query_embedding, scope, greatest(pool, judged_pool));
-  vector_ms := rag.milliseconds_since(started);
-  started := clock_timestamp();
-  candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
-  if mode <> 'semantic' then
-    candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
-      mode, pool, top_k);
-    own_ms := rag.milliseconds_since(started);
-    started := clock_timestamp();
-  end if;
-  judged := (near.candidates)[:judged_pool];
-  if rag.uses_keywords(scope) then
-    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
-      judged_top_k);
-    judged_ms := rag.milliseconds_since(started);
-  end if;
+  search := rag.two_leg_search(rag.to_halfvec(query_vector, scope.model), query_text, scope, mode,
+    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k,
+    judged_text, judged_top_k);
   return json_build_object(
     'matches', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(candidates, half_life_days, prefer, top_k, expand_context), near.exact,
-        near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
+      from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context), search.exact,
+        search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(judged, null, null, judged_top_k, 0), near.exact, near.considered, vector_ms,
-        judged_ms) as hit));
+      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
 end;
 $$;
 
 comment on function public.rag_judged_search is
   'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
   'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first judged_top_k of a hybrid '
-  'search with the same filters.';
+  'search for judged_text, by default query_text, with the same vector and filters.';
+
+create function rag.check_judged(judged_text text, query_vector extensions.vector, judged_top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_search(judged_text, query_vector, 'hybrid', 0, null), rag.check_top_k(judged_top_k);
+end;
+$$;
+
+comment on function rag.check_judged is
+  'Raises PT400 for invalid arguments of the judged matches, which need text and vector whatever the mode.';
 
 -- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
 -- reorders its results before it extends them (rag_widen).
@@ -9594,7 +9640,7 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id, state)
-  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, rag.current_user_id(),
     case when exists (
       select from jsonb_array_elements(chunked.chunks) as item (body)
       where jsonb_typeof(item.body -> 'names') is distinct from 'array') then 'waiting' else 'done' end
@@ -9618,7 +9664,7 @@ begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
   set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
-    user_id = coalesce(auth.uid(), user_id)
+    user_id = coalesce(rag.current_user_id(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';
 end;
@@ -9754,7 +9800,7 @@ begin
   for no key update;
   insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
   select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
-    auth.uid()
+    rag.current_user_id()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.
@@ -11203,7 +11249,9 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2
+  hops integer default 2,
+  judged_text text default null,
+  judged_top_k integer default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -11227,6 +11275,10 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
+  judged_text := coalesce(judged_text, query_text);
+  if judged_top_k is not null then
+    perform rag.check_judged(judged_text, query_vector, judged_top_k);
+  end if;
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -11235,7 +11287,11 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k, judged_text, judged_top_k);
+  if legs = 'keyword' and judged_top_k is not null then
+    -- The vector is that of the judged matches alone.
+    query_embedding := null;
+  end if;
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -11255,7 +11311,12 @@ begin
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
-      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end
+    || case when judged_top_k is null then '{}'
+      else jsonb_build_object('judged', (
+        select coalesce(jsonb_agg(hit), '[]')
+        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+      end;
 end;
 $$;
 
@@ -11263,7 +11324,8 @@ comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
   'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
-  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any; with judged_top_k also judged '
+  'as in rag_judged_search.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
@@ -11511,13 +11573,13 @@ call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a session is its user's alone" on rag.messages
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id()))
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated
@@ -11695,7 +11757,7 @@ begin
     home.org_id := rag.resolve_org(org_id);
     collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
+    values (home.org_id, rag.current_user_id(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
@@ -11751,7 +11813,7 @@ begin
     select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
       sessions.message_count, sessions.created_at, sessions.last_message_at
     from rag.sessions
-    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
+    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select rag.current_user_id())
     order by sessions.last_message_at desc, sessions.id
     limit "limit" offset "offset";
 end;
@@ -12311,8 +12373,8 @@ alter table rag.api_metrics force row level security;
 
 create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function public.rag_record_metrics(measures jsonb)
 returns void
@@ -12329,7 +12391,7 @@ begin
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, 
+  select rag.current_user_id(), measured.name, measured.label, 
     -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
@@ -12378,8 +12440,8 @@ alter table rag.rate_limits force row level security;
 
 create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
-  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
-  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+  using (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select rag.current_user_id()), (select rag.caller_id())]));
 
 -- A link has windows for each document. Those of users are reused.
 create policy "the worker sees ended windows of links" on rag.rate_limits
@@ -12407,8 +12469,8 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
+  using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
+  with check (user_id = (select rag.current_user_id()));
 
 create function rag.caller_limits(org_ids uuid[], bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
@@ -12437,7 +12499,7 @@ as $$
   select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
   union all
   (
-    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    select rag.current_user_id(), caller_limits.bucket, higher.requests, higher.window_seconds
     from (
       select shared.requests, shared.window_seconds from shared
       union all
@@ -12447,7 +12509,7 @@ as $$
     limit 1
   )
   union all
-  select auth.uid(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
+  select rag.current_user_id(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
     max(requests_per_day), 86400
   from tiers_of_caller
   having bool_and(requests_per_day is not null);
@@ -12510,7 +12572,7 @@ begin
     return;
   end if;
   select * into counted
-  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -12531,14 +12593,14 @@ as $$
 #variable_conflict use_variable
 begin
   update rag.request_counts as present set total = present.total + 1
-  where present.user_id = auth.uid() and present.function = count_request.function
+  where present.user_id = rag.current_user_id() and present.function = count_request.function
     and present.outcome = count_request.outcome;
   if not found then
     insert into rag.request_counts as present (user_id, function, outcome, total)
-    select auth.uid(), function, outcome, 1
+    select rag.current_user_id(), function, outcome, 1
     where (
       select count(distinct named.function) from rag.request_counts as named
-      where named.user_id = auth.uid() and named.function <> count_request.function) < 64
+      where named.user_id = rag.current_user_id() and named.function <> count_request.function) < 64
     on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   end if;
 end;
@@ -12565,7 +12627,7 @@ declare
   paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
-  if auth.uid() is null or coalesce(requests, 0) < 1
+  if rag.current_user_id() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif (link is null and bucket not in ('rag', 'api', 'ingest')) or bucket is distinct from coalesce(link, bucket)
@@ -12577,7 +12639,7 @@ begin
     -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*, '{}'::text[], null::boolean
-    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    from rag.count_hits(rag.current_user_id(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
@@ -12589,7 +12651,7 @@ begin
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(org_ids, bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%', named.caller_id = auth.uid()
+    order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
@@ -12704,19 +12766,19 @@ alter table rag.org_calls force row level security;
 create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
-  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
+  using (owner_id = (select rag.current_user_id())) with check (owner_id = (select rag.current_user_id()));
 
 create function rag.first_counted_day()
 returns date
@@ -12765,10 +12827,10 @@ begin
   end if;
   -- Row security reads the memberships for an update half as often as for an insert.
   update rag.org_calls as present set total = present.total + 1
-  where present.org_id = org_ids[1] and present.owner_id = auth.uid() and present.day = today;
+  where present.org_id = org_ids[1] and present.owner_id = rag.current_user_id() and present.day = today;
   if not found then
     insert into rag.org_calls as present (org_id, owner_id, day, total)
-    values (org_ids[1], auth.uid(), today, 1)
+    values (org_ids[1], rag.current_user_id(), today, 1)
     on conflict on constraint org_calls_pkey do update set total = present.total + 1;
   end if;
 end;
@@ -12898,11 +12960,11 @@ alter table rag.token_usage force row level security;
 create policy "members use their org's token_usage, metrics read all" on rag.token_usage
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids())))
     or (select rag.reads_metrics()))
   with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
+    and (owner_id is null or owner_id = (select rag.current_user_id())
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls of the functions add tokens" on rag.token_usage
@@ -12959,7 +13021,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (usage.org_id, auth.uid(), enqueue_quota_events.event, usage.quota, 0, 0);
+  values (usage.org_id, rag.current_user_id(), enqueue_quota_events.event, usage.quota, 0, 0);
   if rag.has_subscriber(usage.org_id, null, enqueue_quota_events.event) then
     perform rag.enqueue_event(usage.org_id, null, null, enqueue_quota_events.event, jsonb_build_object(
       'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));
@@ -13143,8 +13205,8 @@ call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
-  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+  using (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select rag.current_user_id()) and caller_id = (select rag.caller_id()));
 
 create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
@@ -13170,7 +13232,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.stored_responses as present
-    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
@@ -13205,7 +13267,7 @@ begin
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
@@ -13231,7 +13293,7 @@ declare
 begin
   insert into rag.stored_responses as present (
     org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+  values (home, rag.current_user_id(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
     moment + make_interval(secs => lease_seconds), moment, scope)
   on conflict on constraint stored_responses_pkey do update
   set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
@@ -13278,7 +13340,7 @@ begin
 
     select * into known
     from rag.stored_responses as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+    where present.org_id = home and present.owner_id = rag.current_user_id() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
@@ -13312,7 +13374,7 @@ as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.stored_responses as present
-    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select rag.current_user_id())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -13345,7 +13407,7 @@ begin
   update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
     and present.claim = rag_store_response.claim;
   return found;
@@ -13365,7 +13427,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.stored_responses as present
-  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = rag.current_user_id()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
   return found;
@@ -13446,7 +13508,7 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.current_user_id()));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -13525,12 +13587,12 @@ begin
     return false;
   end if;
   -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if rag.creator_id() <> auth.uid() then
+  if rag.creator_id() <> rag.current_user_id() then
     return null;
   end if;
   insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
@@ -13682,7 +13744,7 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('admin');
   delete from rag.request_records
-  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, rag.current_user_id());
   get diagnostics removed = row_count;
   return removed;
 end;
@@ -13745,7 +13807,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   present constant rag.request_records := rag.get_record(record_id);
 begin
-  if present.owner_id <> auth.uid() then
+  if present.owner_id <> rag.current_user_id() then
     raise exception 'Only the user who asked may rate an answer.' using errcode = 'PT403', detail = 'asker_required';
   elsif rating not in ('up', 'down') then
     raise exception 'rating must be up, down or null' using errcode = 'PT400', detail = 'invalid_rating';
@@ -13932,14 +13994,14 @@ call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()));
+  with check (user_id = (select rag.current_user_id()));
 
 create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select rag.current_user_id())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events
@@ -13970,7 +14032,7 @@ begin
   insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), rag.current_user_id(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_record_metrics(rag_record_event.measures);
@@ -14439,7 +14501,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
 grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
-  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, state, lease, due_at,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at,
   updated_at)
   on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
@@ -14505,7 +14567,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -14520,7 +14582,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text,integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
@@ -14581,7 +14643,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

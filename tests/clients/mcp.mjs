@@ -21,7 +21,7 @@ const answer = await client.callTool({ name: "answer", arguments: { question } }
 const invalid = await client.callTool({ name: "search", arguments: { query: question, limit: 1000 } });
 const missing = await client.callTool({ name: "read_document", arguments: { document_id: "x" } });
 const { resourceTemplates } = await client.listResourceTemplates();
-const uri = resourceTemplates[0].uriTemplate.replace(/\{.*/, search.structuredContent.passages[0].document_id);
+const uri = resourceTemplates[0].uriTemplate.replace(/\{.*/, search.structuredContent.results[0].document_id);
 const resource = await client.readResource({ uri });
 await client.close();
 const refused = await connected("x").then(() => "connected", String);

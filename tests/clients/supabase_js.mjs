@@ -1,11 +1,11 @@
-// The unmodified @supabase/supabase-js against the stack. Reads {url, anonKey, token, vector} as JSON from
+// The unmodified @supabase/supabase-js against the stack. Reads {url, key, token, vector} as JSON from
 // standard input and prints what each call returned.
 
 import { createClient } from "@supabase/supabase-js";
 import { json } from "node:stream/consumers";
 
-const { url, anonKey, token, vector } = await json(process.stdin);
-const supabase = createClient(url, anonKey, { accessToken: async () => token });
+const { url, key, token, vector } = await json(process.stdin);
+const supabase = createClient(url, key, { accessToken: async () => token });
 
 const search = await supabase.functions.invoke("rag-search", { body: { query_text: "kettle", top_k: 3 } });
 const answer = await supabase.functions.invoke("rag-answer", { body: { query_text: "How hot is the kettle?" } });

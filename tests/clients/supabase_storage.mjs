@@ -1,11 +1,11 @@
-// The unmodified @supabase/supabase-js uploads a file where POST /documents/upload said. Reads {url, anonKey, token,
+// The unmodified @supabase/supabase-js uploads a file where POST /documents/upload said. Reads {url, key, token,
 // bucket, path, uploadToken, text} as JSON from standard input and prints what each call returned.
 
 import { createClient } from "@supabase/supabase-js";
 import { json } from "node:stream/consumers";
 
-const { url, anonKey, token, bucket, path, uploadToken, text } = await json(process.stdin);
-const supabase = createClient(url, anonKey, { accessToken: async () => token });
+const { url, key, token, bucket, path, uploadToken, text } = await json(process.stdin);
+const supabase = createClient(url, key, { accessToken: async () => token });
 const files = supabase.storage.from(bucket);
 
 const body = new TextEncoder().encode(text);

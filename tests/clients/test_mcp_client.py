@@ -23,7 +23,7 @@ def test_the_typescript_client_works_unmodified(people: People, settings: Settin
     client = {"modules": MODULES[version], "url": people.ann.stack.url, "token": people.ann.token()}
     result = run_node(SCRIPT, {**client, "question": QUESTION})
     assert set(result["tools"]) == EVERY_TOOL
-    assert [passage["text"] for passage in result["search"]["structuredContent"]["passages"]] == [KETTLE]
+    assert [passage["text"] for passage in result["search"]["structuredContent"]["results"]] == [KETTLE]
     assert "steel" in result["answer"]["structuredContent"]["answer"]
     assert result["invalid"]["isError"]
     assert "limit: " in result["invalid"]["content"][0]["text"]

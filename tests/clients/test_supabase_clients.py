@@ -25,7 +25,7 @@ UMD = ROOT / "node_modules" / "@supabase" / "supabase-js" / "dist" / "umd" / "su
 
 def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
     stack = actor.stack
-    return {"url": stack.url, "anonKey": stack.anon_key, "token": actor.token(), **more}
+    return {"url": stack.url, "key": stack.publishable_key, "token": actor.token(), **more}
 
 
 def test_supabase_js_works_unmodified(people: People, services: Services):
@@ -56,7 +56,7 @@ def test_the_documented_fetch_reaches_functions_outside_the_project(
     script = tmp_path / "example.mjs"
     script.write_text(
         f"import {{ createClient }} from '@supabase/supabase-js';\n"
-        f"const anonKey = '{people.ann.stack.anon_key}';\n{example}\n"
+        f"const publishableKey = '{people.ann.stack.publishable_key}';\n{example}\n"
         f"console.log(JSON.stringify({{ data, error }}));"
     )
     result = run_node(script, {})
@@ -90,7 +90,7 @@ def test_supabase_py_works_unmodified(people: People, services: Services):
     with httpx.Client() as transport:
         bearer = {"Authorization": f"Bearer {people.ann.token()}"}
         options = SyncClientOptions(headers=bearer, auto_refresh_token=False, httpx_client=transport)
-        client = create_client(people.ann.stack.url, people.ann.stack.anon_key, options)
+        client = create_client(people.ann.stack.url, people.ann.stack.publishable_key, options)
         rows: Any = (
             client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
         )

@@ -299,8 +299,8 @@ def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: Sta
         ),
     )
     result = body_of(own)["result"]["structuredContent"]
-    assert [passage["document_id"] for passage in result["passages"]] == [document_id]
-    assert body_of(others)["result"]["structuredContent"] == {"passages": []}
+    assert [passage["document_id"] for passage in result["results"]] == [document_id]
+    assert body_of(others)["result"]["structuredContent"] == {"results": []}
     assert refused["statusCode"] == 401
     assert re.fullmatch(
         r'Bearer resource_metadata="https://[^/]+/\.well-known/oauth-protected-resource/mcp"',

@@ -38,7 +38,7 @@ def test_every_contract_refuses_a_bad_credential_in_its_envelope(subtests: pytes
             None, "Basic dXNlcjpwYXNz", *(f"Bearer {one}" for one in secrets),
         ):  # fmt: skip
             with subtests.test(path=path, authorization=authorization):
-                headers = {"apikey": stack.anon_key}
+                headers = {"apikey": stack.publishable_key}
                 headers |= {} if authorization is None else {"Authorization": authorization}
                 response = httpx.request(method, f"{stack.url}{path}", headers=headers)
                 assert response.status_code == 401, response.text

@@ -37,11 +37,11 @@ QUESTION = "What is the lid of kettle 7 made of?"
 BOTH_ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 METADATA = "/.well-known/oauth-protected-resource"
-EVERY_TOOL = {"search", "answer", "read_document", "list_collections", "add_text"}
+EVERY_TOOL = {"search", "fetch", "answer", "read_document", "list_collections", "add_text"}
 # Those that a key with that scope may use.
 TOOLS = {
-    "chat:read": {"search", "answer", "read_document"},
-    "documents:read": {"read_document", "list_collections"},
+    "chat:read": {"search", "fetch", "answer", "read_document"},
+    "documents:read": {"fetch", "read_document", "list_collections"},
 }
 
 
@@ -112,10 +112,10 @@ def test_an_agent_searches_answers_and_reads(people: People):
     """tests/clients has clients of both eras of the protocol."""
     collection = ingest(people.ann)
     agent = Agent(people.ann)
-    (passage,) = agent.call("search", query=QUESTION)["passages"]
+    (passage,) = agent.call("search", query=QUESTION)["results"]
     assert (passage["title"], passage["text"], passage["offset"]) == ("Kettle 7", KETTLE, 0)
     assert not passage["truncated"]
-    assert agent.call("search", query=QUESTION, collection_id=collection)["passages"] == [passage]
+    assert agent.call("search", query=QUESTION, collection_id=collection)["results"] == [passage]
     answer = agent.call("answer", question=QUESTION)
     assert "made of steel. [1]" in answer["answer"]
     assert (answer["withheld"], answer["confidence"]) == (False, "high")
@@ -141,7 +141,7 @@ def test_a_document_is_read_in_parts_and_as_a_resource(people: People):
     text = "".join(f"Sentence {number} says ä. " for number in range(550)).strip()
     ingest(people.ann, text)
     agent = Agent(people.ann)
-    document = agent.call("search", query="Sentence 7", limit=1)["passages"][0]["document_id"]
+    document = agent.call("search", query="Sentence 7", limit=1)["results"][0]["document_id"]
     parts, offset = [], 0
     while offset is not None:
         part = agent.call("read_document", document_id=document, offset=offset)
@@ -159,6 +159,83 @@ def test_a_document_is_read_in_parts_and_as_a_resource(people: People):
         return [(await client.read_resource(f"{uri}{end}")).contents[0].text for end in ("", "?offset=10000")]
 
     assert agent.run(read) == [parts[0], parts[1]]
+
+
+def test_chatgpt_fetches_the_text_around_a_passage_by_its_id(people: People):
+    """The shape that OpenAI documents for search and fetch, with the one argument that ChatGPT sends."""
+    text = "".join(f"Sentence {number} says ä. " for number in range(2500)).strip()
+    ingest(people.ann, text)
+    agent = Agent(people.ann)
+    for number in (7, 2400):
+        found = agent.call("search", query=f"Sentence {number}")["results"]
+        result = next(row for row in found if f"Sentence {number} " in row["text"])
+        fetched = agent.call("fetch", id=result["id"])
+        assert result["text"] in fetched["text"]
+        assert (fetched["id"], fetched["title"]) == (result["id"], result["title"])
+        assert fetched["url"] == result["url"] == f"citerow://documents/{result['id']}"
+    assert (number, fetched["metadata"]["next_id"]) == (2400, None)
+    first = agent.call("fetch", id=result["document_id"])
+    assert len(first["text"]) == 40_000
+    rest = agent.call("fetch", id=first["metadata"]["next_id"])
+    assert first["text"] + rest["text"] == text
+    for wrong in ("x", NOBODYS, f"{result['document_id']}?offset=x", f"{result['document_id']}?offset="):
+        assert agent.error("fetch", id=wrong)["code"] == "document_not_found"
+    beyond = agent.error("fetch", id=f"{result['document_id']}?offset=99999999")
+    assert beyond["code"] == "invalid_page"
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "same"),
+    [
+        ("search", {"limit": "1"}, {"limit": 1}),
+        ("search", {"limit": 1.0, "collection_id": None}, {"limit": 1}),
+        ("search", {"limit": None}, {}),
+        ("list_collections", {"limit": "10", "offset": "0"}, {"limit": 10, "offset": 0}),
+        ("read_document", {"offset": "3", "characters": "40"}, {"offset": 3, "characters": 40}),
+        ("read_document", {"offset": " 3 ", "characters": None}, {"offset": 3}),
+    ],
+)
+def test_numbers_as_texts_and_nulls_are_arguments(
+    people: People, tool: str, sent: dict[str, Any], same: dict[str, Any]
+):
+    ingest(people.ann)
+    agent = Agent(people.ann)
+    document = agent.call("search", query=QUESTION)["results"][0]["document_id"]
+    more = {"search": {"query": QUESTION}, "read_document": {"document_id": document}}.get(tool, {})
+    assert agent.call(tool, **more, **sent) == agent.call(tool, **more, **same)
+
+
+def test_unclear_numbers_and_flags_are_refused(people: People):
+    agent = Agent(people.ann)
+    for limit in ("abc", "", 1.5, True, [1]):
+        assert agent.error("search", query=QUESTION, limit=limit)["code"] == "invalid_request"
+    assert agent.error("search", query=None)["code"] == "invalid_request"
+
+
+def test_a_flag_may_be_a_text(people: People):
+    ingest(people.ann)
+    agent = Agent(people.ann)
+    collection = agent.call("list_collections")["collections"][0]["collection_id"]
+    for private, owner in (("false", None), ("true", people.ann.id)):
+        added = agent.call("add_text", collection_id=collection, text=f"Gate {private}.", private=private)
+        row = people.ann.request("GET", f"/v1/documents/{added['document_id']}").json()
+        assert row["owner_id"] == owner
+    error = agent.error("add_text", collection_id=collection, text="Gate.", private="perhaps")
+    assert error["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_later_versions_and_requests_without_accept_are_served(people: People, path: str):
+    client = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    initialize = {**LIST, "method": "initialize", "params": {"protocolVersion": "2027-03-01", **client}}
+    with httpx.Client(headers=people.ann.headers()) as http:
+        del http.headers["Accept"]
+        for version in ("2027-03-01", "2025-06-18", None):
+            headers = {"MCP-Protocol-Version": version} if version else {}
+            agreed = http.post(f"{people.ann.stack.url}{path}", json=initialize, headers=headers)
+            assert agreed.json()["result"]["protocolVersion"] == "2025-11-25"
+            listed = http.post(f"{people.ann.stack.url}{path}", json=LIST, headers=headers)
+            assert {tool["name"] for tool in listed.json()["result"]["tools"]} == EVERY_TOOL
 
 
 def test_passages_are_bounded():
@@ -213,13 +290,12 @@ def test_errors_of_tools_say_what_to_do(people: People):
         with pytest.raises(MCPError, match="no such tool") as raised:
             await client.call_tool("drop_tables", {})
         assert raised.value.code == INVALID_PARAMS
-        for uri in (f"citerow://documents/{NOBODYS}", "citerow://documents/x", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match=r"no such document|Nothing was found"):
-                await client.read_resource(uri)
-        with pytest.raises(MCPError, match="offset"):
-            await client.read_resource(f"citerow://documents/{NOBODYS}?offset=-1")
-        for uri in (f"citerow://documents/{NOBODYS}?offset={'1' * 5000}", "citerow://[s3cret]/x"):
-            with pytest.raises(MCPError, match="Nothing was found"):
+        document = f"citerow://documents/{NOBODYS}"
+        offsets = [f"{document}?offset={offset}" for offset in ("-1", "1" * 5000)]
+        for uri in (
+            document, "citerow://documents/x", "file:///etc/passwd", *offsets, "citerow://[s3cret]/x",
+        ):  # fmt: skip
+            with pytest.raises(MCPError, match=r"^There is no such document. Check its id.$"):
                 await client.read_resource(uri)
 
     agent.run(call_unknown)

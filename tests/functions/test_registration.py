@@ -96,10 +96,10 @@ def test_a_new_user_gets_a_key_of_the_user_s_own(
     headers = {"Authorization": f"Bearer {user.api_key}"}
     made = client().post(f"{stack.url}/api/v1/collections", json={"name": "docs"}, headers=headers)
     assert (made.status_code, made.json()["user_id"]) == (201, user.user_id)
-    # Auth got the anon key alone.
+    # Auth got the publishable key alone.
     ((sent, body),) = auth.sign_ups
     assert body == {"email": email.title(), "password": PASSWORD}
-    assert sent["apikey"] == stack.anon_key
+    assert sent["apikey"] == stack.publishable_key
     assert "authorization" not in sent
 
 

@@ -52,7 +52,7 @@ def test_each_question_is_answered_from_its_user_s_visible_documents(
     filled: tuple[Stack, int], question: demo.Question
 ):
     stack, _ = filled
-    body = demo.ask(stack.url, stack.anon_key, stack.token(question.asker), question)
+    body = demo.ask(stack.url, stack.publishable_key, stack.token(question.asker), question)
     passages = body["results"] if question.call == "search" else body["citations"]
     org = {"halden.example": "halden", "brightwater.example": "brightwater"}[question.asker.split("@")[1]]
     assert {passage["meta"]["org_id"] for passage in passages} <= {ORGS[org]}

@@ -1,6 +1,7 @@
 """The gateway behaves like a hosted project's: apikey on /rest/v1, everything else passed on untouched."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -22,6 +23,30 @@ def test_rest_without_an_apikey_is_refused(people: People):
     wrong = httpx.post(url, json={"org_id": people.acme.id}, headers={**bearer, "apikey": "guess"})
     assert (missing.status_code, missing.json()) == (401, {"message": "No API key found in request"})
     assert (wrong.status_code, wrong.json()) == (401, {"message": "Invalid authentication credentials"})
+
+
+def test_a_publishable_key_is_an_apikey_and_no_bearer(subtests: pytest.Subtests, people: People):
+    stack, token = people.ann.stack, people.ann.token()
+    publishable, secret = stack.publishable_key, "sb_secret_" + "x" * 32
+    invalid = (401, {"message": "Invalid authentication credentials"})
+    cases: list[tuple[str, str | None, tuple[int, Any]]] = [
+        (publishable, token, (200, True)),
+        (stack.anon_key, token, (200, True)),
+        (publishable, None, (401, "42501")),
+        # The gateway forwards it, and PostgREST knows only JWTs.
+        (publishable, publishable, (401, "PGRST301")),
+        (stack.anon_key, publishable, invalid),
+        (publishable, secret, invalid),
+        (secret, secret, invalid),
+        (secret, token, invalid),
+    ]
+    for key, bearer, expected in cases:
+        with subtests.test(key=key[:15], bearer=bearer and bearer[:15]):
+            headers = {"apikey": key} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
+            answer = httpx.post(f"{stack.url}{MEMBER}", json={"org_id": people.acme.id}, headers=headers)
+            body = answer.json()
+            shown = body.get("code", body) if isinstance(body, dict) else body
+            assert (answer.status_code, shown) == expected
 
 
 def test_the_apikey_may_be_in_the_query_and_is_not_forwarded(people: People):

@@ -120,7 +120,7 @@ def test_the_demo_uses_the_local_model_and_no_service(stack: Stack, stand_in: St
             assert services.embedder.model == "all-MiniLM-L6-v2"
             assert len(services.embedder.embed(["word"], Role.QUESTION)[0]) == 384
             assert isinstance(services.generator, Extractive)
-        body = demo.ask(stack.url, stack.anon_key, stack.token(question.asker), question)
+        body = demo.ask(stack.url, stack.publishable_key, stack.token(question.asker), question)
     assert body["status"] in ("success", "insufficient_context")
 
 

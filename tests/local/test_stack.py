@@ -288,7 +288,13 @@ def test_serve_prints_commands_restarts_its_worker_and_stops_every_child(
     assert len(running) == 4
     assert gone([*running, *servers])
     text = output.read_text()
-    for expected in ("URL ", "anon key ", "tomas@halden.example", "emil@brightwater.example", "curl -s http"):
+    for expected in (
+        "URL ",
+        "publishable key ",
+        "tomas@halden.example",
+        "emil@brightwater.example",
+        "curl -s http",
+    ):
         assert expected in text
     curl = next(line for line in text.splitlines() if line.startswith("curl"))
     assert "/functions/v1/rag-answer" in curl

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
+from jose import jwt
 
 from shared.config import (
     OPENAI_URL,
@@ -78,6 +79,42 @@ def test_a_missing_or_empty_key_is_named(subtests: pytest.Subtests):
         for value in (None, ""):
             with subtests.test(name=name, value=value), variable(name, value):
                 assert fault() == f"{name}: Field required"
+
+
+PUBLISHABLE = "SUPABASE_PUBLISHABLE_KEY"
+SECRET_KEYS = (
+    "sb_secret_hunter2",
+    jwt.encode({"iss": "supabase", "role": "service_role", "exp": 2_000_000_000}, "hunter2", "HS256"),
+)
+
+
+def test_the_publishable_key_serves_in_place_of_the_anon_key(environment: pytest.MonkeyPatch):
+    def key() -> str:
+        return read_settings().supabase_anon_key.get_secret_value()
+
+    environment.setenv(f"{PUBLISHABLE}S", '{"default": "sb_publishable_one", "web": "sb_publishable_two"}')
+    assert key() == "sb_publishable_one"
+    environment.setenv(PUBLISHABLE, "sb_publishable_three")
+    assert key() == "sb_publishable_three"
+    environment.delenv(f"{PUBLISHABLE}S")
+    environment.delenv("SUPABASE_ANON_KEY")
+    assert key() == "sb_publishable_three"
+    environment.delenv(PUBLISHABLE)
+    for keys in ("hunter2", '["hunter2"]', '{"web": "hunter2"}'):
+        environment.setenv(f"{PUBLISHABLE}S", keys)
+        assert fault() == f'{PUBLISHABLE}S: a JSON object with the entry "default" is required'
+
+
+def test_a_key_that_row_security_does_not_bind_is_refused(subtests: pytest.Subtests):
+    for name, key in [
+        *((name, key) for name in ("SUPABASE_ANON_KEY", PUBLISHABLE) for key in SECRET_KEYS),
+        (f"{PUBLISHABLE}S", '{"default": "sb_secret_hunter2"}'),
+    ]:
+        with subtests.test(name=name, key=key), variable(name, key):
+            message = fault()
+            assert message.startswith("SUPABASE_ANON_KEY: a secret or service_role key")
+            assert "hunter2" not in message
+            assert key not in message
 
 
 def test_every_missing_key_is_named_at_once(environment: pytest.MonkeyPatch):

@@ -103,7 +103,7 @@ UNIQUE_ACROSS_ORGS = {
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
-    " AND ((owner_id IS NULL) OR (owner_id = ( SELECT auth.uid() AS uid))"
+    " AND ((owner_id IS NULL) OR (owner_id = ( SELECT rag.current_user_id() AS current_user_id))"
     " OR (org_id = ANY (ARRAY( SELECT rag.admin_org_ids() AS admin_org_ids)))))"
 )
 # A key is also seen by the token that looks it up, which knows its hash; usage by that of the metrics.
@@ -350,4 +350,4 @@ def test_postgrest_offers_members_the_documented_list_and_anon_nothing(people: P
 
     exposed = {f"/rpc/{name.partition('(')[0]}" for name in EXPOSED - WORKER_FUNCTIONS}
     assert offered(people.ann.headers()) == exposed
-    assert offered({"apikey": people.ann.stack.anon_key}) == set()
+    assert offered({"apikey": people.ann.stack.publishable_key}) == set()

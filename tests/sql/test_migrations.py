@@ -4,6 +4,7 @@ CLI does with both what an adopter will do with them.
 
 import json
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from local.npm_tools import supabase
 from local.stack import Stack
 from local.tools import migrations
 from tests.databases import clone, own_database
+from tests.verify.test_run import sql_of
 
 # Schemas with grants, relations, functions and policies, without those of pgvector and the CLI.
 OBJECTS = """
@@ -198,10 +200,75 @@ def test_a_project_with_inaccessible_storage_gets_everything_else(
         assert rows(stack, database, of_storage) == [(0,)]
 
 
+# Each makes the migration's first statement refuse the database, with the way out.
+REFUSED = {
+    "pgvector 0.8 or newer is needed, and this database has 0.7.4": (
+        "update pg_extension set extversion = '0.7.4' where extname = 'vector'",
+        "alter extension vector update",
+    ),
+    "pgvector is in the schema public": (
+        "alter extension vector set schema public", "alter extension vector set schema extensions"
+    ),
+}  # fmt: skip
+
+
+def test_the_migration_refuses_another_pgvector(
+    stack: Stack, new_database: Callable[[str], str], subtests: pytest.Subtests
+):
+    database = new_database("refused")
+    for message, (change, way_out) in REFUSED.items():
+        with (
+            subtests.test(message=message),
+            psycopg.connect(stack.database_url("supabase_admin", database)) as c,
+        ):
+            c.execute(change.encode())
+            with pytest.raises(psycopg.errors.RaiseException, match=message) as refusal:
+                c.execute(declared_schema.declared_schema().encode())
+            assert way_out in str(refusal.value.diag.message_hint)
+
+
+def test_the_migration_refuses_an_older_postgres(stack: Stack, new_database: Callable[[str], str]):
+    """As this server would with a later bound."""
+    schema = declared_schema.declared_schema()
+    assert schema.count("< 150000") == 1
+    with (
+        psycopg.connect(stack.database_url(database=new_database("older"))) as connection,
+        pytest.raises(psycopg.errors.RaiseException, match="Postgres 15 or newer is needed"),
+    ):
+        connection.execute(schema.replace("< 150000", "< 990000").encode())
+
+
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that cannot have been used in a database without rows.
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=migrated)
+    assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
+
+
+# What docs/install.md assumes of an adopter's own table of members, and a bucket of theirs.
+OWN_TABLES = """
+  create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
+  create table public.team_members (
+    team_id uuid references public.teams on delete cascade,
+    user_id uuid references auth.users on delete cascade,
+    is_owner boolean not null default false, primary key (team_id, user_id));
+  create index on public.team_members (user_id);
+  alter table public.teams enable row level security;
+  create policy "members read their teams" on public.teams for select to authenticated
+    using (public.is_org_member(id));
+  insert into storage.buckets (id, name) values ('avatars', 'avatars');
+  create policy "users read avatars" on storage.objects for select to authenticated
+    using (bucket_id = 'avatars');
+"""
+
+
+def test_the_advisors_report_nothing_beside_an_adopters_own_members(
+    stack: Stack, cloned: Callable[[str], str]
+):
+    database = cloned("adopted")
+    _, *statements = sql_of("install.md", "3. Orgs and members")
+    rows(stack, database, "; ".join([OWN_TABLES, *statements]))
+    report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 
 
@@ -222,6 +289,18 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
     assert rows(stack, database, counts) == [(6, 2, 6)]
     rows(stack, database, (ROOT / "supabase" / "seed.sql").read_text())
     assert rows(stack, database, counts) == [(6, 2, 6)]
+
+
+def test_the_cli_reads_the_declared_schema_in_its_order():
+    """As the CLI expands schema_paths: each pattern sorted, from the folder of its configuration."""
+    configuration = tomllib.loads((ROOT / "supabase" / "config.toml").read_text())
+    paths = [
+        path
+        for pattern in configuration["db"]["migrations"]["schema_paths"]
+        for path in sorted((ROOT / "sql").glob(pattern.removeprefix("../sql/")))
+    ]
+    declared = "\n".join(path.read_text() for path in paths)
+    assert declared == declared_schema.declared_schema()
 
 
 def test_the_migration_is_generated_from_sql() -> None:

@@ -347,6 +347,8 @@ def test_a_database_of_the_release_has_no_difference(stack: Stack):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_catalogue_finds_each_planted_hole(superuser: Connection, part: int, subtests: pytest.Subtests):
     for hole in HOLES[part::PARTS]:
+        if "on login" in hole.plant and superuser.info.server_version < 170000:
+            continue  # Postgres 17 introduced this event.
         with subtests.test(hole=hole.name), superuser.transaction(force_rollback=True):
             superuser.execute(hole.plant.encode())
             findings = catalogue_findings(superuser)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
@@ -66,5 +65,5 @@ def test_every_route_refuses_a_user_without_an_org(sweep: Sweep, subtests: pytes
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_attack_on_a_route_succeeds(sweep: Sweep, slug: str):
-    apps = {slug: import_module(SLUGS[slug]).app}
-    assert [str(finding) for finding in sweep_routes(sweep, apps)] == []
+    names = {route.name for route in routes() if route.slug == slug}
+    assert [str(finding) for finding in sweep_routes(sweep, only=names.__contains__)] == []

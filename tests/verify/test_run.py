@@ -55,7 +55,7 @@ def secrets_of(stack: Stack) -> list[str]:
         key if isinstance(key, str) else json.dumps(key),
         stack.state.functions_secret,
         stack.state.password,
-        stack.anon_key,
+        stack.publishable_key,
     ]
 
 

@@ -4,40 +4,73 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import ModuleType
 from typing import Annotated, get_args
 
 import psycopg
 import pytest
-from fastapi import FastAPI
 from jose import jwt
 
-from functions import collections, health, mcp
+from functions import collections, documents, health, mcp
 from local.verify_command import deployment_of
 from shared.access.jwt_verifier import bearer, is_token
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user, with_scope
 from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal, Scope
-from tests.actors import World
+from tests.actors import NOBODYS, World
 from tests.functions.app_server import site
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_deployment import Finding
-from verify.target_sweep import CONTROL, PRIVATE_CONTROL
+from verify.target_sweep import CONTROL, PRIVATE_CONTROL, Sweep
 
 
 def exactly(name: str) -> Callable[[str], bool]:
     return lambda target: target == name
 
 
-def on_routes(world: World, only: Callable[[str], bool], url: str | None = None) -> list[Finding]:
-    with open_route_sweep(deployment_of(world.stack, url)) as sweep:
-        return list(sweep_routes(sweep, only=only))
+def unauthenticated(services: Core) -> dict[str, bool]:
+    return {"reachable": services.is_reachable()}
 
 
-def on_functions(world: World, only: Callable[[str], bool]) -> list[Finding]:
+def without_signature(services: Core, authorization: Authorization = None) -> dict[str, bool]:
+    token = bearer(authorization)
+    if not (is_token(token) and jwt.get_unverified_header(token)["alg"] == "none"):
+        _key_or_user(services, authorization)
+    return {"reachable": services.is_reachable()}
+
+
+def without_request(caller: OptionalCaller, code: Annotated[str, "what no schema says"]) -> None:
+    raise LookupError if code == "impossible" else ValueError
+
+
+@pytest.fixture(scope="module")
+def route_sweep(services: Services, world: World) -> Iterator[Sweep]:
+    """A sweep of the functions and of three routes with a hole."""
+    before = list(health.app.router.routes)
+    for endpoint in (unauthenticated, without_signature, without_request):
+        health.app.get(f"/{endpoint.__name__}")(endpoint)
+    try:
+        with site(services) as url, open_route_sweep(deployment_of(world.stack, url)) as sweep:
+            yield sweep
+    finally:
+        health.app.router.routes[:] = before
+
+
+@pytest.fixture(scope="module")
+def sql_sweep(world: World) -> Iterator[Sweep]:
     with open_sql_sweep(deployment_of(world.stack)) as sweep:
-        return list(sweep_functions(sweep, only))
+        yield sweep
+
+
+def on_routes(sweep: Sweep, only: Callable[[str], bool], *modules: ModuleType) -> list[Finding]:
+    """Findings about the routes of these functions."""
+    return list(sweep_routes(sweep, {module.__name__: module.app for module in modules}, only))
+
+
+def on_functions(sweep: Sweep, only: Callable[[str], bool]) -> list[Finding]:
+    return list(sweep_functions(sweep, only))
 
 
 def attacks_on(findings: list[Finding], target: str) -> set[str]:
@@ -63,7 +96,9 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     world.sql("notify pgrst, 'reload schema'")
     actor = world.user()
     until = time.monotonic() + 120
-    while (path in actor.request("GET", "/rest/v1/").json()["paths"]) is not is_there:
+    name = path.partition("?")[0].rpartition("/")[2]
+    # Its error for an object that is not in its cache of the schema names the object.
+    while (f"public.{name}" not in actor.request("GET", f"/rest/v1{path}").text) is not is_there:
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -101,72 +136,57 @@ def required_scopes(world: World, condition: str) -> Iterator[None]:
 
 
 @contextmanager
-def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Iterator[None]:
-    """One more route of the app."""
-    before = list(app.router.routes)
-    app.get(path)(endpoint)
+def overridden(dependency: Callable[..., object], other: Callable[..., object]) -> Iterator[None]:
+    """Routes of collections with another dependency."""
+    overrides = collections.app.dependency_overrides
+    overrides[dependency] = other
     try:
         yield
     finally:
-        app.router.routes[:] = before
+        del overrides[dependency]
 
 
-def test_the_sweep_finds_a_route_without_authentication(services: Services, world: World):
-    def endpoint(services: Core) -> dict[str, bool]:
-        return {"reachable": services.is_reachable()}
-
-    with extra_route(health.app, "/planted", endpoint), site(services) as url:
-        findings = on_routes(world, exactly("GET /planted"), url)
-    attacks = attacks_on(findings, "GET /planted")
+def test_the_sweep_finds_a_route_without_authentication(route_sweep: Sweep):
+    target = "GET /unauthenticated"
+    attacks = attacks_on(on_routes(route_sweep, exactly(target), health), target)
     assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
 
 
-def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(services: Services, world: World):
-    def endpoint(services: Core, authorization: Authorization = None) -> dict[str, bool]:
-        token = bearer(authorization)
-        if not (is_token(token) and jwt.get_unverified_header(token)["alg"] == "none"):
-            _key_or_user(services, authorization)
-        return {"reachable": services.is_reachable()}
-
-    with extra_route(health.app, "/planted", endpoint), site(services) as url:
-        attacks = attacks_on(on_routes(world, exactly("GET /planted"), url), "GET /planted")
+def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(route_sweep: Sweep):
+    target = "GET /without_signature"
+    attacks = attacks_on(on_routes(route_sweep, exactly(target), health), target)
     assert "a token without a signature" in attacks
     assert not {"no credential", "a malformed token", "a token signed with another key"} & attacks
 
 
-def test_the_sweep_finds_a_route_without_generated_requests(services: Services, world: World):
-    def endpoint(caller: OptionalCaller, code: Annotated[str, "what no schema says"]) -> None:
-        raise LookupError if code == "impossible" else ValueError
-
-    with extra_route(health.app, "/planted", endpoint), site(services) as url:
-        findings = on_routes(world, exactly("GET /planted"), url)
-    assert CONTROL in attacks_on(findings, "GET /planted")
+def test_the_sweep_finds_a_route_without_generated_requests(route_sweep: Sweep):
+    target = "GET /without_request"
+    assert CONTROL in attacks_on(on_routes(route_sweep, exactly(target), health), target)
 
 
-def test_the_sweep_finds_a_route_that_checks_no_scope(services: Services, world: World):
+def test_the_sweep_finds_a_route_that_checks_no_scope(route_sweep: Sweep, world: World):
     def without_scope(services: Core, authorization: Authorization = None) -> Principal:
         return _key_or_user(services, authorization)
 
     (depends,) = get_args(collections.Reader)[1:]
-    with required_scopes(world, "true"), site(services) as url:
-        collections.app.dependency_overrides[depends.dependency] = without_scope
-        findings = on_routes(world, exactly("GET /v1/collections"), url)
+    with required_scopes(world, "true"), overridden(depends.dependency, without_scope):
+        findings = on_routes(route_sweep, exactly("GET /v1/collections"), collections)
     assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
 
 
-def test_the_sweep_finds_a_tool_that_checks_no_scope(services: Services, world: World):
+def test_the_sweep_finds_a_tool_that_checks_no_scope(route_sweep: Sweep, world: World):
     tools = mcp.server.tools
     checked = tools["list_collections"]
     tools["list_collections"] = replace(checked, scopes=tuple(Scope))
     try:
-        with required_scopes(world, "true"), site(services) as url:
-            findings = on_routes(world, exactly("POST /mcp list_collections"), url)
+        with required_scopes(world, "true"):
+            findings = on_routes(route_sweep, exactly("POST /mcp list_collections"), mcp)
     finally:
         tools["list_collections"] = checked
     assert attacks_on(findings, "POST /mcp list_collections") == {"a key with one scope"}
 
 
-def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World):
+def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World, sql_sweep: Sweep):
     for condition, attack in (
         ("true", "a key token with one scope"),
         (
@@ -175,17 +195,17 @@ def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(worl
         ),
     ):
         with required_scopes(world, condition):
-            attacks = attacks_on(on_functions(world, exactly("rag_list_collections")), "rag_list_collections")
+            findings = on_functions(sql_sweep, exactly("rag_list_collections"))
+        attacks = attacks_on(findings, "rag_list_collections")
         assert any(entry.startswith(attack) for entry in attacks), attacks
 
 
-def test_the_sweep_finds_a_route_that_one_more_scope_opens(services: Services, world: World):
+def test_the_sweep_finds_a_route_that_one_more_scope_opens(route_sweep: Sweep):
     """Its refusals name that scope too: only verify/permissions.json knows better."""
     (depends,) = get_args(collections.Reader)[1:]
     wider = with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE, Scope.CHAT_READ).dependency
-    with site(services) as url:
-        collections.app.dependency_overrides[depends.dependency] = wider
-        findings = on_routes(world, exactly("GET /v1/collections"), url)
+    with overridden(depends.dependency, wider):
+        findings = on_routes(route_sweep, exactly("GET /v1/collections"), collections)
     assert attacks_on(findings, "GET /v1/collections") == {"scopes"}
 
 
@@ -200,50 +220,51 @@ def open_to_all(world: World, table: str, policy: str) -> Iterator[None]:
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_member_who_does_what_is_the_admins(world: World):
+def test_the_sweep_finds_a_member_who_does_what_is_the_admins(world: World, sql_sweep: Sweep):
     with open_to_all(world, "sources", "admins manage sources"):
-        findings = on_functions(world, exactly("rag_list_sources"))
+        findings = on_functions(sql_sweep, exactly("rag_list_sources"))
     assert "the member of the victim org" in attacks_on(findings, "rag_list_sources")
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: World):
+def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: World, sql_sweep: Sweep):
     ((original,),) = world.sql("select pg_get_functiondef('rag.require_whole_org()'::regprocedure)")
     plant = "create or replace function rag.require_whole_org() returns void language sql as ''"
     with schema_change(world, plant, original.replace("%", "%%")):
-        listing = on_functions(world, exactly("rag_list_members"))
+        listing = on_functions(sql_sweep, exactly("rag_list_members"))
     with open_to_all(world, "collections", "a bound key stays in its collection"):
-        creating = on_functions(world, exactly("rag_create_collection"))
+        creating = on_functions(sql_sweep, exactly("rag_create_collection"))
     bound = "a key bound to another collection"
     assert bound in attacks_on(listing, "rag_list_members")
     assert bound in attacks_on(creating, "rag_create_collection")
 
 
-def test_the_sweep_finds_an_undocumented_route(services: Services, world: World):
+def test_the_sweep_finds_an_undocumented_route(route_sweep: Sweep):
     before = list(health.app.router.routes)
     health.app.get("/hidden", include_in_schema=False)(lambda: None)
     try:
-        findings = on_routes(world, exactly(""))
+        findings = on_routes(route_sweep, exactly(""), health)
     finally:
         health.app.router.routes[:] = before
     assert attacks_on(findings, "/hidden") == {"description"}
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_an_open_policy(world: World):
+def test_the_sweep_finds_an_open_policy(world: World, sql_sweep: Sweep, route_sweep: Sweep):
     """The functions name the caller's orgs themselves: inside of the org the policy alone decides."""
     routes = {
         "GET /v1/documents/{document_id}", "POST /mcp read_document", "POST /mcp resources/read",
     }  # fmt: skip
     plant = "create policy planted on rag.documents for select to authenticated using (true)"
     with schema_change(world, plant, "drop policy planted on rag.documents"):
-        findings = on_functions(world, exactly("rag_get_document")) + on_routes(world, routes.__contains__)
+        findings = on_functions(sql_sweep, exactly("rag_get_document"))
+        findings += on_routes(route_sweep, routes.__contains__, documents, mcp)
     targets = {finding.target for finding in findings if finding.attack == "another member"}
     assert targets == {*routes, "rag_get_document"}
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_private_objects_that_their_owner_cannot_read(world: World):
+def test_the_sweep_finds_private_objects_that_their_owner_cannot_read(world: World, sql_sweep: Sweep):
     """Attacks on them would be refused for that reason."""
     plant = (
         "create function public.rag_planted(document_id uuid) returns text "
@@ -258,15 +279,19 @@ def test_the_sweep_finds_private_objects_that_their_owner_cannot_read(world: Wor
         "begin if not exists (select from rag.documents where id = document_id and owner_id is null) "
         "then raise exception 'no such document' using errcode = 'PT404'; end if; perform",
     )
-    with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
-        assert on_functions(world, exactly("rag_planted")) == []
-    with schema_change(world, refusing, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
-        findings = on_functions(world, exactly("rag_planted"))
+    with schema_change(
+        world, plant, "drop function public.rag_planted(uuid)", f"/rpc/rag_planted?document_id={NOBODYS}"
+    ):
+        assert on_functions(sql_sweep, exactly("rag_planted")) == []
+    with schema_change(
+        world, refusing, "drop function public.rag_planted(uuid)", f"/rpc/rag_planted?document_id={NOBODYS}"
+    ):
+        findings = on_functions(sql_sweep, exactly("rag_planted"))
     assert attacks_on(findings, "rag_planted") == {PRIVATE_CONTROL}
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_memberships_that_admit_everyone(world: World):
+def test_the_sweep_finds_memberships_that_admit_everyone(world: World, sql_sweep: Sweep, route_sweep: Sweep):
     """A user without a membership belongs to every org."""
     ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
     plant = (
@@ -276,8 +301,8 @@ def test_the_sweep_finds_memberships_that_admit_everyone(world: World):
         "or not exists (select from rag.members where user_id = auth.uid()) $$"
     )
     with schema_change(world, plant, original):
-        of_functions = on_functions(world, {"rag_list_collections", "rag_delete_document"}.__contains__)
-        of_route = on_routes(world, exactly("GET /v1/documents/{document_id}"))
+        of_functions = on_functions(sql_sweep, {"rag_list_collections", "rag_delete_document"}.__contains__)
+        of_route = on_routes(route_sweep, exactly("GET /v1/documents/{document_id}"), documents)
     stranger = "a user without an org"
     assert stranger in attacks_on(of_route, "GET /v1/documents/{document_id}")
     details = {finding.target: finding.detail for finding in of_functions if finding.attack == stranger}
@@ -286,40 +311,40 @@ def test_the_sweep_finds_memberships_that_admit_everyone(world: World):
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_bound_key_without_restrictions(world: World):
+def test_the_sweep_finds_a_bound_key_without_restrictions(world: World, sql_sweep: Sweep):
     ((original,),) = world.sql("select pg_get_functiondef('rag.bound_collection'::regproc)")
     plant = (
         "create or replace function rag.bound_collection() returns uuid language plpgsql stable "
         "set search_path = '' as $$ begin return null; end $$"
     )
     with schema_change(world, plant, original):
-        findings = on_functions(world, exactly("rag_get_document"))
+        findings = on_functions(sql_sweep, exactly("rag_get_document"))
     assert "a key bound to another collection" in attacks_on(findings, "rag_get_document")
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_missing_pre_request_function(world: World):
+def test_the_sweep_finds_a_missing_pre_request_function(world: World, sql_sweep: Sweep):
     ((original,),) = world.sql("select pg_get_functiondef('rag.check_request'::regproc)")
     plant = "create or replace function rag.check_request() returns void language sql as ''"
     with schema_change(world, plant, original.replace("%", "%%")):
-        findings = on_functions(world, exactly("is_org_member"))
+        findings = on_functions(sql_sweep, exactly("is_org_member"))
     assert "a large direct call" in attacks_on(findings, "is_org_member")
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_grant_to_anon(world: World):
+def test_the_sweep_finds_a_grant_to_anon(world: World, sql_sweep: Sweep):
     plant, restore = (
         "grant execute on function public.rag_list_names() to anon",
         "revoke execute on function public.rag_list_names() from anon",
     )
     with schema_change(world, plant, restore):
-        findings = on_functions(world, exactly("rag_list_names"))
+        findings = on_functions(sql_sweep, exactly("rag_list_names"))
     assert "privileges" in attacks_on(findings, "rag_list_names")
     assert "the role anon may execute it" in {finding.detail for finding in findings}
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_security_definer_function(world: World):
+def test_the_sweep_finds_a_security_definer_function(world: World, sql_sweep: Sweep):
     plant = (
         "create function public.rag_planted(document_id uuid) returns text "
         "language sql stable security definer set search_path = '' "
@@ -327,24 +352,23 @@ def test_the_sweep_finds_a_security_definer_function(world: World):
         "revoke all on function public.rag_planted(uuid) from public, anon, service_role; "
         "grant execute on function public.rag_planted(uuid) to authenticated"
     )
-    with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
-        findings = on_functions(world, exactly("rag_planted"))
+    with schema_change(
+        world, plant, "drop function public.rag_planted(uuid)", f"/rpc/rag_planted?document_id={NOBODYS}"
+    ):
+        findings = on_functions(sql_sweep, exactly("rag_planted"))
     attacks = attacks_on(findings, "rag_planted")
     assert {"a member of another org", "another member", "a key bound to another collection"} <= attacks
     assert "no token" not in attacks
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
+def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World, sql_sweep: Sweep):
     plant = (
         "create view public.rag_planted as select * from rag.documents; "
         "grant select on public.rag_planted to authenticated"
     )
-    with (
-        schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"),
-        open_sql_sweep(deployment_of(world.stack)) as sweep,
-    ):
-        findings = list(sweep_tables(sweep, exactly("rag_planted")))
+    with schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"):
+        findings = list(sweep_tables(sql_sweep, exactly("rag_planted")))
     attacks = {finding.attack for finding in findings if finding.target == "table public.rag_planted"}
     assert "GET by an admin of another org" in attacks
     # A reader of the view can also write through it.
@@ -352,38 +376,32 @@ def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
 
 
 @pytest.mark.postgres
-def test_a_view_that_reads_as_its_caller_is_no_difference(world: World):
+def test_a_view_that_reads_as_its_caller_is_no_difference(world: World, sql_sweep: Sweep):
     """Row security shows and deletes rows of the caller's org alone: the victim's admin does not attack."""
     plant = (
         "create view public.rag_planted with (security_invoker) as select * from rag.documents; "
         "grant select, insert, update, delete on public.rag_planted to authenticated"
     )
-    with (
-        schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"),
-        open_sql_sweep(deployment_of(world.stack)) as sweep,
-    ):
-        assert list(sweep_tables(sweep, exactly("rag_planted"))) == []
+    with schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"):
+        assert list(sweep_tables(sql_sweep, exactly("rag_planted"))) == []
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_an_exposed_schema_of_supabase(world: World):
+def test_the_sweep_finds_an_exposed_schema_of_supabase(world: World, sql_sweep: Sweep):
     """Its tables refuse every caller, exposed or not. Supabase's dashboard stores the setting elsewhere."""
     request = ("GET", "/rest/v1/users")
-    with (
-        postgrest_setting(world, "pgrst.db_schemas", "public, auth", request, {"Accept-Profile": "auth"}),
-        open_sql_sweep(deployment_of(world.stack)) as sweep,
-    ):
-        findings = list(sweep_tables(sweep, exactly("schemas")))
+    with postgrest_setting(world, "pgrst.db_schemas", "public, auth", request, {"Accept-Profile": "auth"}):
+        findings = list(sweep_tables(sql_sweep, exactly("schemas")))
     assert attacks_on(findings, "schema auth") == {"a request for a table"}
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_that_plans_are_shown(world: World):
+def test_the_sweep_finds_that_plans_are_shown(world: World, sql_sweep: Sweep):
     headers = {"Accept": "application/vnd.pgrst.plan+json"}
     with postgrest_setting(
         world, "pgrst.db_plan_enabled", "true", ("GET", "/rest/v1/rpc/rag_health"), headers
     ):
-        findings = on_functions(world, exactly("is_org_member"))
+        findings = on_functions(sql_sweep, exactly("is_org_member"))
     assert attacks_on(findings, "is_org_member") == {"a plan"}
 
 
@@ -395,5 +413,6 @@ def test_the_sweep_leaves_nothing_behind(world: World):
     counts = [f"(select count(*) from rag.{table})" for (table,) in tables]
     count = f"select (select count(*) from auth.users), {', '.join(counts)}"
     before = world.sql(count)
-    on_functions(world, exactly("rag_check_rate_limit"))
+    with open_sql_sweep(deployment_of(world.stack)) as sweep:
+        on_functions(sweep, exactly("rag_check_rate_limit"))
     assert world.sql(count) == before

@@ -11,7 +11,7 @@ from shared.models.chunk_size_and_window import MINILM
 from shared.models.embeddings import Embedder
 from shared.text.chat_messages import text_of
 from shared.text.history_trimming import INSTRUCTIONS, trim_history
-from shared.text.normalize import composed
+from shared.text.normalize import composed, storable
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 
@@ -79,8 +79,7 @@ class Conversation:
         question = "\n\n".join(
             text_of(message["content"]) or "" for message in new_messages if message["role"] == "user"
         )
-        # Postgres stores no NUL and no lone surrogate.
-        question = composed(question.replace("\0", "").encode("utf-8", "replace").decode()).strip()
+        question = composed(storable(question)).strip()
         if not question:
             raise InvalidRequest("There must be a user prompt since the latest assistant message.")
         return question

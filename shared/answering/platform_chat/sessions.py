@@ -1,15 +1,13 @@
 """Stored chat sessions and their messages. Row security limits each session to its user."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
-from shared.text.normalize import clean_line
+from shared.text.normalize import clean_line, storable
 from shared.text.prefixed_ids import NIL, id_of
-from shared.types import Match, Principal, PrincipalSource
+from shared.types import Match, Principal, PrincipalSource, Row
 
-Row = dict[str, Any]
 TITLE_CHARACTERS, MESSAGE_CHARACTERS = 200, 100_000
 # The details of a message have at most 64 KB.
 MAX_SOURCES = 50
@@ -53,17 +51,13 @@ def add_messages(database: Database, caller: Principal, session_id: str, message
 
 def list_sessions(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
     """A page of the caller's sessions, the latest message first."""
-    rows: list[Row] = database.call(
-        caller, "rag_list_sessions", {"limit": limit, "offset": offset}, idempotent=True
-    )
-    return rows
+    return database.rows(caller, "rag_list_sessions", {"limit": limit, "offset": offset}, idempotent=True)
 
 
 def messages(database: Database, caller: Principal, session_id: str, limit: int, offset: int) -> list[Row]:
     """A page of the session's messages, in order. Raises NotFound."""
     arguments = {"session_id": session_id, "limit": limit, "offset": offset}
-    rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, idempotent=True)
-    return rows
+    return database.rows(caller, "rag_list_session_messages", arguments, idempotent=True)
 
 
 def delete(database: Database, caller: Principal, session_id: str) -> None:
@@ -87,14 +81,13 @@ def _turn(messages: Sequence[Message]) -> Row:
     """The messages, and the first question as the title of a session that has none."""
     question = next((message.content for message in messages if message.role == "user"), "")
     return {
-        "title": clean_line(_storable(question))[:TITLE_CHARACTERS].rstrip(),
+        "title": clean_line(storable(question[:MESSAGE_CHARACTERS]))[:TITLE_CHARACTERS].rstrip(),
         "messages": [
-            {"role": message.role, "content": _storable(message.content), "details": dict(message.details)}
+            {
+                "role": message.role,
+                "content": storable(message.content)[:MESSAGE_CHARACTERS],
+                "details": dict(message.details),
+            }
             for message in messages
         ],
     }
-
-
-def _storable(text: str) -> str:
-    """The text without characters that Postgres cannot store, within the limit."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")[:MESSAGE_CHARACTERS]

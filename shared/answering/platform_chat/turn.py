@@ -3,7 +3,6 @@
 open -> rewrite -> retrieve -> judge -> generate -> save
 """
 
-import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -20,7 +19,7 @@ from shared.answering.platform_chat.multi_step_search import median, search_in_s
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
-from shared.errors import RagError
+from shared.errors import logged
 from shared.generation.cited_documents import best_of_documents
 from shared.generation.refusal_texts import insufficient
 from shared.services import Services
@@ -28,7 +27,6 @@ from shared.text.prefixed_ids import NIL
 from shared.tracing import milliseconds_since, step
 from shared.types import Confidence, Judgement, TextDelta, Usage
 
-log = logging.getLogger("rag")
 # Budgets of a rewritten question and of a multi-step answer's partial questions.
 REWRITING_TOKENS, MULTI_STEP_TOKENS, MULTI_STEP_QUERIES = 4_000, 20_000, 6
 # Time limits of both, as shares of the model's time-out.
@@ -168,8 +166,6 @@ def _save(state: TurnState, usage: Usage) -> str | None:
         Message("user", state.turn.question),
         Message("assistant", state.text, details),
     ]
-    try:
+    with logged("a turn of a chat session was not saved (%s)"):
         return sessions.save_turn(state.services.database, state.caller, state.session, messages)
-    except RagError as error:
-        log.warning("a turn of a chat session was not saved (%s)", error.log_reason)
-        return None
+    return None

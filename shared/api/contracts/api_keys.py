@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from shared.api.contracts.shared_fields import ResponseModel
+from shared.api.contracts.shared_fields import ResponseModel, stripped
 from shared.types import Scope
 
 
@@ -16,7 +16,7 @@ class NewKeyRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=100)]
+    name: Annotated[str, stripped(100)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
     kind: Literal["live", "test", "admin", "sk"] = "live"
     org_id: UUID | None = None

@@ -3,11 +3,19 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    computed_field,
+    model_validator,
+)
 
 from shared.api.contracts.platform.documents import ExternalId, Status, Title
 from shared.api.contracts.shared_fields import (
-    Flag,
     Level,
     Notes,
     PageEnd,
@@ -23,7 +31,7 @@ from shared.config import PRODUCT
 from shared.errors import RagError
 from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of
-from shared.types import Answer, Citation, Filters, Mode, Query
+from shared.types import Answer, Filters, Mode, Query
 
 # Characters of a passage, and passages of a search; characters of a part of a document, and of a description.
 PASSAGE_CHARACTERS, PASSAGES, MAX_PASSAGES = 2000, 8, 20
@@ -31,8 +39,31 @@ PART_CHARACTERS, MAX_PART_CHARACTERS = 10_000, 40_000
 DESCRIPTION_CHARACTERS = 300
 DOCUMENT_URI = f"{PRODUCT}://documents/"
 
-Offset = Annotated[int, Field(strict=True, ge=0, le=20_000_000)]
+
+def _not_a_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid integer")
+    return value
+
+
+# Clients send numbers and flags as texts, too: "5", "false".
+Number = Annotated[int, BeforeValidator(_not_a_flag)]
+Offset = Annotated[Number, Field(ge=0, le=20_000_000)]
 Id = Annotated[str, Field(strict=True, max_length=100)]
+# "<document id>?offset=<number>" names the part of a document that begins there.
+PartId = Annotated[str, Field(strict=True, max_length=120)]
+
+
+def part_of(part_id: str) -> tuple[str, int]:
+    """The document and the offset that an id of a part names. Raises NotFound."""
+    document, mark, offset = part_id.partition("?offset=")
+    is_valid = not mark or (offset.isdecimal() and len(offset) < 9)
+    return id_of(document if is_valid else part_id, "document"), int(offset or 0)
+
+
+def _url(uri: str | None, part_id: str) -> str:
+    """Of a document without an address, the URI of its resource."""
+    return uri or f"{DOCUMENT_URI}{part_id}"
 
 
 class ErrorDetail(BaseModel):
@@ -77,12 +108,19 @@ class ResourceMetadata(BaseModel):
 
 
 class Arguments(BaseModel):
+    """A null is an absent argument."""
+
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, arguments: Any) -> Any:
+        return {name: value for name, value in dict(arguments).items() if value is not None}
 
 
 class SearchArguments(Arguments):
     query: Question = Field(description="A question or words.")
-    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PASSAGES)] = Field(
+    limit: Annotated[Number, Field(ge=1, le=MAX_PASSAGES)] = Field(
         PASSAGES, description="The maximum number of passages."
     )
     collection_id: Id | None = Field(None, description="Search in this collection alone.")
@@ -102,14 +140,18 @@ class AnswerArguments(Arguments):
 class ReadArguments(Arguments):
     document_id: Id = Field(description="The document_id of a search result.")
     offset: Offset = Field(0, description="The first character of the part.")
-    characters: Annotated[int, Field(strict=True, ge=1, le=MAX_PART_CHARACTERS)] = Field(
+    characters: Annotated[Number, Field(ge=1, le=MAX_PART_CHARACTERS)] = Field(
         PART_CHARACTERS, description="The maximum length of the part."
     )
 
 
+class FetchArguments(Arguments):
+    id: PartId = Field(description="The id of a search result.")
+
+
 class ListArguments(Arguments):
     offset: Offset = 0
-    limit: Annotated[int, Field(strict=True, ge=1, le=70)] = 50
+    limit: Annotated[Number, Field(ge=1, le=70)] = 50
 
 
 class AddArguments(Arguments):
@@ -121,15 +163,16 @@ class AddArguments(Arguments):
     external_id: ExternalId | None = Field(
         None, description="Your name for the document. A document with the same name is replaced."
     )
-    private: Flag = Field(False, description="Only you and the org's admins see a private document.")
+    private: bool = Field(False, description="Only you and the org's admins see a private document.")
 
 
 class Passage(ResponseModel):
-    """`offset`: its first character in the document's text; `truncated`: it is longer than the text here."""
+    """`id`: what `fetch` returns the text around the passage by; `offset`: its first character in the
+    document's text; `truncated`: it is longer than the text here."""
 
     document_id: str
     title: str
-    uri: str | None
+    uri: str | None = Field(exclude=True)
     date: datetime | None = Field(validation_alias="occurred_at")
     text: Annotated[str, AfterValidator(lambda text: text[:PASSAGE_CHARACTERS])]
     offset: int = Field(validation_alias=AliasPath("span", 0))
@@ -141,34 +184,63 @@ class Passage(ResponseModel):
     page_end: PageEnd = None
     section: Section = None
 
+    @computed_field  # type: ignore[prop-decorator]  # of mypy: a property may be decorated
+    @property
+    def id(self) -> str:
+        # A document's first part has the document's id.
+        is_in_first = self.offset + PASSAGE_CHARACTERS <= MAX_PART_CHARACTERS
+        start = 0 if is_in_first else self.offset - self.offset % PART_CHARACTERS
+        return f"{self.document_id}?offset={start}" if start else self.document_id
+
+    @computed_field  # type: ignore[prop-decorator]  # of mypy: a property may be decorated
+    @property
+    def url(self) -> str:
+        return _url(self.uri, self.id)
+
 
 class SearchResult(BaseModel):
-    passages: list[Passage]
+    results: list[Passage]
 
 
-class Source(BaseModel):
+class FetchMetadata(BaseModel):
+    """`next_id`: the id of the part after the text, null at the end."""
+
+    document_id: str
+    status: Status
+    notes: Notes
+    total_characters: int
+    next_id: str | None
+
+
+class FetchResult(BaseModel):
+    """At most 40,000 characters of a document."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: FetchMetadata
+
+    @classmethod
+    def of(cls, part_id: str, part: "DocumentPart") -> Self:
+        following = f"{part.document_id}?offset={part.next_offset}" if part.next_offset else None
+        metadata = FetchMetadata(**vars(part), next_id=following)
+        return cls(
+            id=part_id, title=part.title, text=part.text, url=_url(part.uri, part_id), metadata=metadata
+        )
+
+
+class Source(ResponseModel):
     """`number`: the answer's mark of this source."""
 
     number: int
-    document_id: str
-    title: str
-    uri: str | None
+    document_id: str = Field(validation_alias=AliasPath("match", "document_id"))
+    title: str = Field(validation_alias=AliasPath("match", "title"))
+    uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
     snippet: str
     page_number: int | None
     page_end: int | None
     section: str | None
-
-    @classmethod
-    def of(cls, number: int, citation: Citation) -> Self:
-        match = citation.match
-        return cls(
-            number=number,
-            document_id=match.document_id,
-            title=match.title,
-            uri=match.uri,
-            snippet=citation.snippet,
-            **location_of(match),
-        )
 
 
 class AnswerResult(BaseModel):
@@ -187,7 +259,10 @@ class AnswerResult(BaseModel):
             withheld=answer.draft is None,
             confidence=answer.judgement.confidence.value,
             reasons=list(answer.judgement.because),
-            sources=[Source.of(number, citation) for number, citation in enumerate(answer.citations, 1)],
+            sources=[
+                Source.of(citation, number=number, **location_of(citation.match))
+                for number, citation in enumerate(answer.citations, 1)
+            ],
         )
 
 

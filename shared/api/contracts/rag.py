@@ -21,6 +21,7 @@ from shared.api.contracts.shared_fields import (
     Section,
     location_of,
     rounded_score,
+    stripped,
 )
 from shared.errors import RagError
 from shared.generation.cited_documents import snippet
@@ -65,9 +66,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    query_text: Annotated[
-        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=500), Composed
-    ]
+    query_text: Annotated[str, stripped(500), Composed]
     top_k: Annotated[int, Field(strict=True, ge=1, le=50)] | None = None
     filters: RequestFilters | None = None
 
@@ -91,34 +90,19 @@ def _meta(match: Match) -> dict[str, Any]:
     return {**match.metadata, **fields, "org_id": match.org_id}
 
 
-class Result(BaseModel):
+class Result(ResponseModel):
     chunk_id: str
-    source_id: str
-    score: float
+    source_id: str = Field(validation_alias="document_id")
+    score: Score
     snippet: str
     source_type: str
-    source_title: str
-    source_uri: str | None
+    source_title: str = Field(validation_alias="title")
+    source_uri: str | None = Field(validation_alias="uri")
     meta: dict[str, Any]
     rank: int
     page_number: int | None
     page_end: int | None
     section: str | None
-
-    @classmethod
-    def of(cls, match: Match, rank: int) -> Self:
-        return cls(
-            chunk_id=match.chunk_id,
-            source_id=match.document_id,
-            score=rounded_score(match.score),
-            snippet=snippet(match.text),
-            source_type=match.source_type,
-            source_title=match.title,
-            source_uri=match.uri,
-            meta=_meta(match),
-            rank=rank,
-            **location_of(match),
-        )
 
 
 class SearchResponse(BaseModel):
@@ -133,7 +117,12 @@ class SearchResponse(BaseModel):
     def of(cls, request: Request, result: SearchResult) -> Self:
         return cls(
             query_text=request.query_text,
-            results=[Result.of(match, rank) for rank, match in enumerate(result.matches, start=1)],
+            results=[
+                Result.of(
+                    match, rank=rank, snippet=snippet(match.text), meta=_meta(match), **location_of(match)
+                )
+                for rank, match in enumerate(result.matches, start=1)
+            ],
             total_found=len(result.matches),
             processing_time_ms=result.milliseconds,
             ignored_filters=ignored_names(request.filters),

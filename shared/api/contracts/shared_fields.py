@@ -31,6 +31,11 @@ def without_nul(text: str) -> str:
     return text
 
 
+def stripped(most: int) -> StringConstraints:
+    """Constraints of a text without white space around it."""
+    return StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=most)
+
+
 WithoutNul = AfterValidator(without_nul)
 # As stored texts are.
 Composed = AfterValidator(composed)
@@ -96,14 +101,26 @@ class NullAsAbsent(BaseModel):
         return {name: value for name, value in sent.items() if value is not None}
 
 
+class _WithMore:
+    """An object with further attributes, or others in the place of its own."""
+
+    def __init__(self, source: object, more: dict[str, object]) -> None:
+        self._source = source
+        self.__dict__.update(more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
 class ResponseModel(BaseModel):
-    """Model of a response. `of` makes it of a row or an object, by the names or aliases of its fields."""
+    """Model of a response. `of` makes it of a row or an object, by the names or aliases of its fields, and of
+    `more` fields."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True, validate_by_alias=True)
 
     @classmethod
-    def of(cls, source: object) -> Self:
-        return cls.model_validate(source)
+    def of(cls, source: object, **more: object) -> Self:
+        return cls.model_validate(_WithMore(source, more) if more else source)
 
 
 LOCATION = ("page_number", "page_end", "section")

@@ -1,19 +1,16 @@
 """Database calls of a load: a collection without a name, its documents in batches, its name."""
 
-import logging
 from collections.abc import Iterable
 from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument
 from shared.documents.snapshots.manifest import Manifest
-from shared.errors import EmbeddingFailed, RagError, SnapshotRefused, error_details
+from shared.errors import EmbeddingFailed, SnapshotRefused, error_details, logged
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
-from shared.types import PrincipalSource
+from shared.types import PrincipalSource, Row
 
-log = logging.getLogger("rag")
-Row = dict[str, Any]
 # Chunks in a further batch of a document that exceeds its first batch.
 MORE_CHUNKS_AT_ONCE = 1000
 BYTES_AT_ONCE = 4 << 20
@@ -126,14 +123,9 @@ class LoadSession:
 
     def _delete(self, collections: Iterable[str]) -> None:
         for collection in collections:
-            try:
+            with logged("an ended load could not be deleted (%s): the next load of the index deletes it"):
                 while self._call("rag_cancel_load", collection_id=collection):
                     pass
-            except RagError as error:
-                log.warning(
-                    "an ended load could not be deleted (%s): the next load of the index deletes it",
-                    error.log_reason,
-                )
 
     def _call(self, function: str, **arguments: Any) -> Any:
         with error_details(name=self._index):

@@ -13,9 +13,8 @@ from shared.clients.snapshot_store import SnapshotFolder, Store
 from shared.documents.snapshots.jsonl import Writer, new_data_name
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import Conflict, error_details
-from shared.types import PrincipalSource
+from shared.types import PrincipalSource, Row
 
-Row = dict[str, Any]
 # An older data file without a manifest is of an export that broke off. No export takes as long.
 ABANDONED_AFTER = timedelta(days=1)
 CHANGED = "A document changed while it was persisted. Please try again."

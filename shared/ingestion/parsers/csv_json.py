@@ -6,7 +6,9 @@ import json as values
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from statistics import median_high
 from typing import Any
 
@@ -26,6 +28,7 @@ _WRONG_CELL = re.compile(r'\t|[,;|](?=\S)|^"|"$')
 # The pattern takes long for long cells.
 NUMBER_CHARACTERS = 40
 _WRITTEN_NUMBER = re.compile(r'"\ue000(-?\d[\d.eE+-]*)"')
+_DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
 
 
@@ -34,7 +37,8 @@ def _is_number(cell: str) -> bool:
 
 
 def csv(data: bytes) -> ParsedFile:
-    """CSV: a table, by the separator that makes the rows alike, `sep=` included; lines above a header as text
+    """CSV: tables, by the separator that makes the rows alike, `sep=` included; lines above a header as text;
+    an empty header where the first row has values
 
     Noted: an encoding that was detected"""
     text, notes = text_and_notes(data)
@@ -49,11 +53,55 @@ def csv(data: bytes) -> ParsedFile:
         raise UnreadableDocument(
             "The file is not CSV. Save it as CSV, or give it another type.", code="not_csv"
         ) from None
-    start = _header_row(rows[:SAMPLE_ROWS])
     between = ", " if dialect["delimiter"] == "," else " "
-    titles = [one_line(between.join(filter(None, row))) for row in rows[:start]]
-    parts = ["\n".join(filter(None, titles)), table(rows[start:])]
+    parts: list[str] = []
+    for block in _blocks(rows):
+        start = _header_row(block[:SAMPLE_ROWS]) if _width(block) > 1 or not parts else len(block)
+        titles = [one_line(between.join(filter(None, row))) for row in block[:start]]
+        has_header = _has_header(block[start : start + SAMPLE_ROWS])
+        parts += ["\n".join(filter(None, titles)), table(block[start:], has_header=has_header)]
     return ParsedFile([(None, "\n\n".join(filter(None, parts)))], notes=notes)
+
+
+def _blocks(rows: list[list[str]]) -> list[list[list[str]]]:
+    """The tables of the file, with their titles. After an empty line, a row without a number begins another
+    table if it has another number of cells or a row with a number follows."""
+    blocks: list[list[list[str]]] = []
+    for is_filled, group in groupby(rows, lambda row: any(map(str.strip, row))):
+        block = [*group]
+        if is_filled and (not blocks or _begins_table(block, blocks[-1])):
+            blocks.append(block)
+        elif blocks:
+            blocks[-1] += block
+    return blocks
+
+
+def _begins_table(block: list[list[str]], before: list[list[str]]) -> bool:
+    first, *below = block
+    # Above a wider table, names and values are its titles.
+    if any(map(_is_number, first)) or _width(before) <= min(2, _width(block) - 1):
+        return False
+    return _width([first]) != _width(before) or any(map(_is_number, below[0] if below else ()))
+
+
+def _width(rows: Iterable[list[str]]) -> int:
+    return max((sum(1 for cell in row if cell.strip()) for row in rows), default=0)
+
+
+def _has_header(rows: list[list[str]]) -> bool:
+    """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
+    than a year, and unless the numbers are a count."""
+    if len(rows) < 2:
+        return True
+    first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
+    numbers = [int(cell) for cell in rows[0] if cell.strip().isdecimal()]
+    is_count = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    return is_count or not any(
+        "0" in form
+        and not _YEAR.fullmatch(rows[0][at].strip())
+        and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
+        for at, form in enumerate(first)
+    )
 
 
 def _dialects(separators: str) -> Iterator[dict[str, Any]]:
@@ -98,9 +146,10 @@ def _header_row(rows: list[list[str]]) -> int:
 
 
 def json(data: bytes) -> ParsedFile:
-    """JSON: one value on each line, so that passages end between values; numbers as they are written
+    """JSON: one value on each line, so that passages end between values; numbers as they are written; of
+    notebooks the texts, the code, what it printed, and tables
 
-    Noted: files in base64, such as the pictures of notebooks, which are left out"""
+    Noted: files in base64, which are left out; pictures of notebooks"""
     text = decode_text(data)
     try:
         value = values.loads(text, parse_float=_as_written, parse_int=_as_written)
@@ -113,6 +162,12 @@ def json(data: bytes) -> ParsedFile:
             f"The file is not JSON, or has more than {MAX_DEPTH} levels. Correct it, or upload it as text."
         )
         raise UnreadableDocument(message, code="not_json")
+    if isinstance(value, dict) and "nbformat" in value:
+        from shared.ingestion.parsers.notebook import notebook
+
+        # Other versions and broken notebooks stay JSON.
+        with suppress(AttributeError, KeyError, TypeError):
+            return notebook(value)
     parts, length = [], 0
     for part in values.JSONEncoder(ensure_ascii=False, indent=1).iterencode(value):
         parts.append(part)

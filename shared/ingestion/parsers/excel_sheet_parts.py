@@ -7,7 +7,7 @@ from typing import Any
 
 from lxml import etree
 
-from shared.ingestion.parsers.office_xml import Package, child
+from shared.ingestion.parsers.office_xml import Package, child, is_page_number
 from shared.ingestion.parsers.parsed_file import read_member
 from shared.text.normalize import one_line
 
@@ -39,8 +39,8 @@ def _shown_code(code: re.Match[str]) -> str:
 
 
 def _is_page(line: str) -> bool:
-    """Whether a line has the number of the page or of all pages, and a word for each at most."""
-    return 0 < line.count(_PAGE) >= len(re.findall(r"\w+", line))
+    """Whether a line has the number of the page or of all pages, and no words but theirs."""
+    return _PAGE in line and is_page_number(line.replace(_PAGE, ""))
 
 
 def form_controls(package: Package, part: str) -> Iterator[str]:

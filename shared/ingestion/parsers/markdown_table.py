@@ -9,6 +9,14 @@ from shared.text.normalize import one_line
 
 MAX_CELLS, MAX_HEADER_ROWS = 2_000_000, 3
 _VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
+# A block of code, or a table whose lines do not begin with |.
+_UNFRAMED = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})(?s:.*?)^ {0,3}(?P=fence)"
+    r"|^ {0,3}(?P<header>[^\s|][^\n]*)\n {0,3}(?P<rule>:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*)$"
+    r"(?:\n[^\n]*\|[^\n]*)*",
+    re.MULTILINE,
+)
+_CELL_END = re.compile(r"(?<!\\)\|")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -24,6 +32,20 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
     if lines and not has_header:
         lines.insert(0, f"|{'  |' * len(used)}")
     return "\n".join([lines[0], f"|{' --- |' * len(used)}", *lines[1:]]) if lines else ""
+
+
+def with_framed_tables(text: str) -> str:
+    """The Markdown, where the lines of all tables begin and end with |."""
+
+    def framed(block: re.Match[str]) -> str:
+        header, rule = (
+            len(_CELL_END.findall((block[name] or "").strip().strip("|"))) for name in ("header", "rule")
+        )
+        if block["fence"] or header != rule:
+            return block[0]
+        return "\n".join(f"| {line.strip().strip('|').strip()} |" for line in block[0].split("\n"))
+
+    return _UNFRAMED.sub(framed, text)
 
 
 def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:

@@ -1,7 +1,7 @@
 """Drawings of Office files: paragraphs of text, charts, diagrams, descriptions of pictures."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -50,8 +50,9 @@ class ScriptedText:
             self._kind = self._content = ""
 
 
-def drawn_paragraphs(element: Any) -> Iterator[str]:
-    """The paragraphs of text in a drawing, automatic numbers and levels included."""
+def drawn_paragraphs(element: Any, inherits_bullet: Callable[[int], bool] | None = None) -> Iterator[str]:
+    """The paragraphs of text in a drawing, automatic numbers and levels included, and bullets if it is known
+    which levels inherit one."""
     counts: dict[int, int] = {}
     for paragraph in element.iter("{*}p"):
         text = _drawn_text(paragraph)
@@ -64,8 +65,17 @@ def drawn_paragraphs(element: Any) -> Iterator[str]:
         if numbered is not None:
             counts[level] = counts.get(level, int(attribute(numbered, "startAt", "1") or 1) - 1) + 1
             yield "  " * level + f"{_auto_number(counts[level], attribute(numbered, 'type') or '')} {text}"
+        elif inherits_bullet and (inherits_bullet(level) if (own := has_bullet(properties)) is None else own):
+            yield f"{'  ' * level}- {text}"
         else:
             yield f"{'  ' * (level - 1)}- {text}" if level else text
+
+
+def has_bullet(properties: Any) -> bool | None:
+    """Whether the properties of a paragraph state a bullet; None where they state nothing."""
+    if child(properties, "buNone") is not None:
+        return False
+    return True if any(child(properties, name) is not None for name in ("buChar", "buBlip")) else None
 
 
 def _drawn_text(paragraph: Any) -> str:

@@ -15,7 +15,7 @@ from shared.ingestion.parsers.parsed_file import own_title, read_member
 # The words of a header or footer that has the number of the page alone.
 _PAGE_WORDS = {
     "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
-    "страница", "из", "ページ", "页",
+    "sur", "sivu", "blatt", "страница", "из", "ページ", "页",
 }  # fmt: skip
 # Characters that XML or the format cannot have as they are, such as _x000D_.
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")

@@ -55,14 +55,17 @@ _NAMES = {
     ),
 }
 # Words in the names of articles about such a page.
+_INSTRUCTION = (
+    r"how|why|what|causes?|fix\w*|solv\w*|resolv\w*|handl\w*|troubleshoot\w*|wie|warum|wieso|behebe\w*|beheben"
+    r"|lösen|comment|pourquoi|corriger|c[óo]mo|hoe|waarom|jak|dlaczego|hur|varför|hvordan|hvorfor|как|почему"
+)
 _SUBJECT = re.compile(
-    r"\b(?:how|why|what|when|while|whenever|after|before|during|if|despite|causes?|errors|fix\w*|solv\w*|resolv\w*"
-    r"|handl\w*|troubleshoot\w*|custom|wie|warum|wieso|wenn|beim?|nach|vor|während|trotz|behebe\w*|beheben|lösen"
-    r"|comment|pourquoi|quand|lors|apr[èe]s|pendant|malgr[ée]|corriger|c[óo]mo|cuando|despu[ée]s|durante|al|quando"
-    r"|depois|come|perch[ée]|dopo|hoe|waarom|wanneer|tijdens|jak|dlaczego|gdy|podczas|hur|varför|när|efter"
-    r"|hvordan|hvorfor|etter|как|почему|когда|при|после)\b",
+    rf"\b(?:{_INSTRUCTION}|when|while|whenever|after|before|during|if|despite|errors|custom|wenn|beim?|nach|vor"
+    r"|während|trotz|quand|lors|apr[èe]s|pendant|malgr[ée]|cuando|despu[ée]s|durante|al|quando|depois|come"
+    r"|perch[ée]|dopo|wanneer|tijdens|gdy|podczas|när|efter|etter|когда|при|после)\b",
     re.IGNORECASE,
 )
+_ADVICE = re.compile(rf"\b(?:{_INSTRUCTION}) [^|–—·•»]*: ", re.IGNORECASE)
 _FAULTS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _NAMES.items()}
 _ACCEPT = re.compile(
     "accept|agree|allow|zustimm|akzept|einverstanden|acepta|accett|aceitar|akkoord|godk[äa]nn|同意|принять",
@@ -93,7 +96,7 @@ def fault_of(root: Any, content: Any) -> str | None:
     # The other parts of a title, such as the name of the website, say nothing about the subject.
     parts = (part for name in names for part in _SEPARATOR.split(name))
     about = filter(_FAULTS["not_found"].search, parts)
-    if says("not_found") and not any(map(_SUBJECT.search, about)):
+    if says("not_found") and not (any(map(_SUBJECT.search, about)) or any(map(_ADVICE.search, names))):
         return "not_found"
     if says("unavailable"):
         return "unavailable"

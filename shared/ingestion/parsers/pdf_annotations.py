@@ -11,6 +11,8 @@ from shared.ingestion.parsers.pdf_tables import Cell, Line
 from shared.text.normalize import one_line
 
 TICKED, NOT_TICKED = "yes", "no"
+# The options of a longer list box are not read.
+MAX_OPTIONS = 20
 # The greatest distance of a label above its field, and of the text of an option, in heights of a line.
 ABOVE, BESIDE = 1.6, 2.0
 # Annotations that are no comments: links, windows of comments, fields, and marks of the printer.
@@ -48,8 +50,8 @@ def annotations_of(document: Any, page: Any) -> Annotations:
         annotation = raw.FPDFPage_GetAnnot(page.raw, number)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         if annotation and not raw.FPDFAnnot_GetFlags(annotation) & _HIDDEN:
-            if kind == raw.FPDF_ANNOT_WIDGET and document.formenv:
-                fields.append(_field(document.formenv.raw, annotation))
+            if kind == raw.FPDF_ANNOT_WIDGET:
+                fields.append(_field(document.formenv and document.formenv.raw, annotation))
             elif kind == raw.FPDF_ANNOT_FILEATTACHMENT:
                 files.append(_text(raw.FPDFAttachment_GetName, raw.FPDFAnnot_GetFileAttachment(annotation)))
             if kind not in _NO_COMMENTS and (text := _property(annotation, b"Contents")):
@@ -77,10 +79,18 @@ def _property(annotation: Any, key: bytes) -> str:
 
 
 def _field(form: Any, annotation: Any) -> Field:
-    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     rectangle = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, rectangle)
     box = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation) if form else -1
+    if kind < 0:
+        # The page shows a field that the form lacks.
+        names = (b"FT", b"AS", b"T", b"TU", b"V")
+        of, state, name, description, value = (_property(annotation, key) for key in names)
+        if of != "Btn":
+            return Field(raw.FPDF_FORMFIELD_TEXTFIELD, name, description, value, box)
+        value = NOT_TICKED if state == "Off" else TICKED if state else ""
+        return Field(raw.FPDF_FORMFIELD_CHECKBOX, name, description, value, box)
     value = _text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     if kind in _TICKS:
         is_ticked = raw.FPDFAnnot_IsChecked(form, annotation)
@@ -88,12 +98,17 @@ def _field(form: Any, annotation: Any) -> Field:
         if kind == raw.FPDF_FORMFIELD_RADIOBUTTON:
             value = _text(raw.FPDFAnnot_GetFormFieldExportValue, form, annotation) if is_ticked else ""
     elif kind in _CHOICES:
+        numbers = range(raw.FPDFAnnot_GetOptionCount(form, annotation))
+        options = [_text(raw.FPDFAnnot_GetOptionLabel, form, annotation, number) for number in numbers]
         selected = [
-            _text(raw.FPDFAnnot_GetOptionLabel, form, annotation, number)
-            for number in range(raw.FPDFAnnot_GetOptionCount(form, annotation))
+            option
+            for number, option in zip(numbers, options, strict=True)
             if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)
         ]
         value = ", ".join(selected) or value
+        if kind == raw.FPDF_FORMFIELD_LISTBOX and len(options) <= MAX_OPTIONS:
+            # The page shows them all.
+            value = f"{value} (of {', '.join(options)})".strip()
     elif kind != raw.FPDF_FORMFIELD_TEXTFIELD or raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & 2**13:
         # Buttons, signatures and passwords.
         value = ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pypdfium2 import raw
 
+from shared.ingestion.parsers.parsed_file import CLAUSE
 from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
 from shared.ingestion.parsers.pdf_tables import ITEM, Cell, Line
 from shared.text.superscripts import script
@@ -21,6 +22,8 @@ CELL_GAP = 1.0
 SCRIPT_SIZES, RAISED, LOWERED, SCRIPT_GAP = (0.4, 0.85), (0.15, 0.65), (-0.5, -0.06), 0.25
 # The least width of a space.
 SPACE = 0.15
+# Names of bold fonts.
+BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
 _WORD = re.compile(r"\S+")
 # Digits that may be an exponent or index: their size decides.
 _FUSED = re.compile(r"[^\W_]\d|[)\]]\d")
@@ -141,8 +144,8 @@ class _Characters:
         text = " ".join([word.text for word in line.words])
         if not line.has_gaps:
             cell = Cell(text, line.words[0].left, line.words[-1].right)
-            font = self._font(line.words[0].first)
-            return Line(text, line.size or None, (cell,), line.bottom, line.height, font)
+            font, clause = self._font(line.words[0].first), self._clause(text, line)
+            return Line(text, line.size or None, (cell,), line.bottom, line.height, font, clause=clause)
         item = ITEM.match(text)
         gap = CELL_GAP * line.height
         groups: list[list[Word]] = []
@@ -158,8 +161,13 @@ class _Characters:
         cells = [
             Cell(" ".join([word.text for word in group]), group[0].left, group[-1].right) for group in groups
         ]
-        font = self._font(groups[-1][0].first)
-        return Line(text, line.size or None, tuple(cells), line.bottom, line.height, font)
+        font, clause = self._font(groups[-1][0].first), self._clause(text, line) if len(cells) == 1 else ""
+        return Line(text, line.size or None, tuple(cells), line.bottom, line.height, font, clause=clause)
+
+    def _clause(self, text: str, line: WordLine) -> str:
+        clause = CLAUSE.fullmatch(text)
+        ends = (line.words[0].first, line.words[-1].first)
+        return clause[1] if clause and all(BOLD.search(self._font(index)) for index in ends) else ""
 
     def _interval(self, first: int, last: int, turn: Any) -> tuple[float, float]:
         """The horizontal interval of the word with these characters."""

@@ -3,9 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import quantiles
 
+from shared.ingestion.parsers.pdf_lines import BOLD
 from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
+from shared.text.line_breaks import LABEL
 
 # The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
@@ -57,6 +60,11 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         else None
         for line in lines
     ]
+    for position, (line, following) in enumerate(pairwise(lines)):
+        # Another bold line below continues it, or both are items of a list.
+        is_deeper = following.clause.count(".") > line.clause.count(".")
+        if line.clause and (is_deeper or not BOLD.search(following.font)) and headings[position] is None:
+            headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
     tables = tables_in(
         [
             line if level is None and not line.is_whole else Line("")
@@ -79,7 +87,9 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
-        elif continues and not (line.is_whole or ITEM.match(text)):
+        elif continues and not (
+            line.is_whole or ITEM.match(text) or _are_labelled(lines[position - 1], line)
+        ):
             last = paragraphs[-1]
             is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
             paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
@@ -87,12 +97,17 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
             paragraphs.append(text)
         is_text = not (level or line.is_whole or position in in_tables)
         continues = is_text and len(line.text) >= full
-        before = line if level else None
+        before = line if level and not line.clause else None
     joined = "\n".join(paragraphs)
     if not any(mark in joined for mark in _SOFT_BREAKS):
         return joined, is_undivided
     compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     return _without_soft_breaks(joined, compounds), is_undivided
+
+
+def _are_labelled(before: Line, line: Line) -> bool:
+    """Whether both lines begin with a label and a colon, as fields do."""
+    return bool(LABEL.match(before.text) and LABEL.match(line.text) and line.text[:1].isupper())
 
 
 def _is_one_heading(before: Line, line: Line, length: int) -> bool:

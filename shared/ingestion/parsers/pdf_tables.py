@@ -8,10 +8,10 @@ beside it.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from statistics import median
 
-from shared.ingestion.parsers.markdown_table import table
+from shared.ingestion.parsers.markdown_table import MAX_HEADER_ROWS, names_of_columns, table
 
 # Columns of prose have longer cells.
 CELL_LENGTH = 40
@@ -38,7 +38,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
-    that of the last cell. `is_whole`: whether it is a paragraph of its own."""
+    that of the last cell. `is_whole`: whether it is a paragraph of its own. `clause`: the number of a line in
+    bold letters, such as "4.1"."""
 
     text: str
     size: float | None = None
@@ -47,6 +48,7 @@ class Line:
     height: float = 0.0
     font: str = ""
     is_whole: bool = False
+    clause: str = ""
 
 
 _Columns = list[tuple[float, float]]
@@ -141,7 +143,9 @@ def _markdown(lines: Sequence[Line]) -> str:
     several = sum(sum(map(bool, row)) > 1 for row in texts)
     if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
         return ""
-    return table(texts, has_header=_has_header(rows, texts))
+    header = _header_rows(texts) if _has_header(rows, texts) else 0
+    names = [names_of_columns(texts[:header])] if header else []
+    return table([*names, *texts[header:]], has_header=bool(header))
 
 
 def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
@@ -213,6 +217,12 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     if not numeric:
         return len(first) > 2
     return any(not _has_number(first[column]) for column in numeric)
+
+
+def _header_rows(texts: Sequence[Sequence[str]]) -> int:
+    """The first row, and rows below it without a name and a number, such as the units of the columns."""
+    below = takewhile(lambda row: not (row[0] or any(map(_has_number, row))), texts[1:MAX_HEADER_ROWS])
+    return 1 + sum(1 for _ in below)
 
 
 def _has_number(cell: str) -> bool:

@@ -11,7 +11,13 @@ from lxml import etree
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
-from shared.ingestion.parsers.office_drawings import alternative_text, chart, diagram, drawn_paragraphs
+from shared.ingestion.parsers.office_drawings import (
+    alternative_text,
+    chart,
+    diagram,
+    drawn_paragraphs,
+    has_bullet,
+)
 from shared.ingestion.parsers.office_xml import Package, attribute, child, local, prepared
 from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive
 from shared.ingestion.parsers.symbol_fonts import unread_symbols
@@ -28,6 +34,8 @@ MIN_PICTURE = 0.04
 LABEL_CHARACTERS = 40
 # The text of these placeholders is the slide's number or repeats on each slide or page of notes.
 _NUMBER, _REPEATED, _HEADER = 13, {15, 16}, 14
+# These have the bullets of the master: body, subtitle, and content.
+_BODIES = {2, 4, 6, 7}
 
 
 @dataclass(slots=True)
@@ -185,7 +193,26 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
 
 
 def _paragraphs(shape: Any) -> list[str]:
-    return list(drawn_paragraphs(shape.text_frame._txBody)) if getattr(shape, "has_text_frame", False) else []
+    if not getattr(shape, "has_text_frame", False):
+        return []
+    styles = list(_list_styles(shape))
+
+    def inherits_bullet(level: int) -> bool:
+        stated = (has_bullet(child(style, f"lvl{level + 1}pPr")) for style in styles)
+        return next((is_bullet for is_bullet in stated if is_bullet is not None), False)
+
+    return list(drawn_paragraphs(shape.text_frame._txBody, inherits_bullet))
+
+
+def _list_styles(shape: Any) -> Iterator[Any]:
+    """The styles of the levels of a shape's paragraphs: its own, those of its layout and of the master."""
+    layer = shape
+    while layer is not None:
+        yield child(child(layer._element, "txBody"), "lstStyle")
+        layer = getattr(layer, "_base_placeholder", None)
+    master = getattr(getattr(shape.part, "slide_layout", None), "slide_master", None)
+    if master is not None and _placeholder(shape) in _BODIES:
+        yield child(child(master._element, "txStyles"), "bodyStyle")
 
 
 def _placeholder(shape: Any) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from shared.errors import UnreadableDocument
@@ -23,7 +24,14 @@ from shared.ingestion.parsers.office_xml import (
     local,
     value,
 )
-from shared.ingestion.parsers.parsed_file import ParsedFile, counted, open_archive, parser_of, read_member
+from shared.ingestion.parsers.parsed_file import (
+    CLAUSE,
+    ParsedFile,
+    counted,
+    open_archive,
+    parser_of,
+    read_member,
+)
 from shared.ingestion.parsers.symbol_fonts import symbol, symbols, unread_symbols
 from shared.ingestion.parsers.word_elements import (
     cells,
@@ -37,7 +45,7 @@ from shared.ingestion.parsers.word_elements import (
     symbol_of_code,
 )
 from shared.ingestion.parsers.word_numbering import Numbering
-from shared.ingestion.parsers.word_styles import Style, font_and_hiding, styles_of
+from shared.ingestion.parsers.word_styles import Style, font_and_hiding, is_bold, styles_of
 from shared.text.normalize import one_line
 from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
@@ -51,11 +59,13 @@ _RAISED, _SCRIPT_CHARACTERS = 4, 4
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """mark: what Markdown has before the text of a heading or of a list item without a number."""
+    """mark: what Markdown has before the text of a heading or of a list item without a number. clause: the
+    level of a bold line with a number, which is a heading if text or a deeper one follows."""
 
     text: str
     mark: str = ""
     is_item: bool = False
+    clause: int = 0
 
 
 def docx(data: bytes) -> ParsedFile:
@@ -204,14 +214,23 @@ class _Document:
             heading = int(own_outline) + 1 if int(own_outline) < 9 else None
         if heading:
             yield _Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
-        elif number is None:
-            yield _Block("\n".join(lines))
-        else:
-            indent = "" if number else "  " * self._level(properties, style_id, style)
-            text = f"\n{indent}  ".join(lines)
-            yield _Block(
-                f"{number} {text}" if number else text, "" if number else f"{indent}- ", is_item=True
-            )
+            return
+        level = self._level(properties, style_id, style) if number is not None else 0
+        indent = "" if number else "  " * level
+        text = ("\n" if number is None else f"\n{indent}  ").join(lines)
+        text = f"{number} {text}" if number else text
+        clause = CLAUSE.fullmatch(text)
+        is_clause = clause is not None and number != "" and self._is_bold(element, style)
+        yield _Block(
+            text,
+            f"{indent}- " if number == "" else "",
+            is_item=number is not None,
+            clause=(level or (clause[1].count(".") if clause else 0)) + 2 if is_clause else 0,
+        )
+
+    def _is_bold(self, paragraph: Any, style: Style) -> bool:
+        runs = (run for run in inlines(paragraph) if "".join(run.itertext()).strip())
+        return all(is_bold(child(run, "rPr"), self._styles, style) for run in runs)
 
     def _number(self, properties: Any, style_id: str, style: Style) -> str | None:
         list_id = value(child(properties, "numPr"), "numId") or style.list_id
@@ -381,11 +400,13 @@ def _joined(blocks: Iterable[_Block]) -> str:
     """The blocks with empty lines between them, except between the items of a list."""
     made: list[str] = []
     was_item = False
-    for block in blocks:
-        if block.text.strip():
-            made += ["\n" if was_item and block.is_item else "\n\n"] if made else []
-            made += [block.mark, block.text]
-            was_item = block.is_item
+    filled = [block for block in blocks if block.text.strip()]
+    for block, following in zip_longest(filled, filled[1:]):
+        is_heading = block.clause and following and (following.clause or 9) > block.clause
+        is_item = block.is_item and not is_heading
+        made += ["\n" if was_item and is_item else "\n\n"] if made else []
+        made += ["#" * min(block.clause, 6) + " " if is_heading else block.mark, block.text]
+        was_item = is_item
     return "".join(made)
 
 

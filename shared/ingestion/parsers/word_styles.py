@@ -14,7 +14,7 @@ _TITLE_STYLES = {"title": 1, "subtitle": 2}
 @dataclass(frozen=True, slots=True)
 class Style:
     """heading: its level from 1, if it is a heading's. list_id, level: of its automatic number. raised:
-    "sup", "sub" or "". is_hidden: None where no style says it."""
+    "sup", "sub" or "". is_hidden, is_bold: None where no style says it."""
 
     heading: int | None = None
     list_id: str | None = None
@@ -22,6 +22,7 @@ class Style:
     raised: str = ""
     font: str | None = None
     is_hidden: bool | None = None
+    is_bold: bool | None = None
 
 
 def styles_of(root: Any) -> dict[str, Style]:
@@ -33,7 +34,7 @@ def styles_of(root: Any) -> dict[str, Style]:
 
 
 def _style(id_: str, elements: dict[str, Any]) -> Style:
-    heading = list_id = level = raised = font = is_hidden = None
+    heading = list_id = level = raised = font = is_hidden = is_bold = None
     seen = set[str]()
     while id_ in elements and id_ not in seen:
         seen.add(id_)
@@ -51,7 +52,8 @@ def _style(id_: str, elements: dict[str, Any]) -> Style:
             level = int(of_style) if of_style.isdecimal() else None
         raised = raised or value(characters, "vertAlign")
         font = font or _font(characters)
-        is_hidden = _is_hidden(characters) if is_hidden is None else is_hidden
+        is_hidden = _switch(characters, "vanish") if is_hidden is None else is_hidden
+        is_bold = _switch(characters, "b") if is_bold is None else is_bold
         id_ = value(element, "basedOn") or ""
     return Style(
         heading if heading and heading < 10 else None,
@@ -60,6 +62,7 @@ def _style(id_: str, elements: dict[str, Any]) -> Style:
         {"superscript": "sup", "subscript": "sub"}.get(raised or "", ""),
         font,
         is_hidden,
+        is_bold,
     )
 
 
@@ -70,7 +73,7 @@ def font_and_hiding(
     if properties is None:
         return of_paragraph.font, bool(of_paragraph.is_hidden)
     own = styles.get(value(properties, "rStyle") or "", of_paragraph)
-    hidden = (_is_hidden(properties), own.is_hidden, of_paragraph.is_hidden)
+    hidden = (_switch(properties, "vanish"), own.is_hidden, of_paragraph.is_hidden)
     return (
         _font(properties) or own.font or of_paragraph.font,
         next((is_hidden for is_hidden in hidden if is_hidden is not None), False),
@@ -82,5 +85,12 @@ def _font(properties: Any) -> str | None:
     return attribute(fonts, "ascii") or attribute(fonts, "hAnsi")
 
 
-def _is_hidden(properties: Any) -> bool | None:
-    return None if child(properties, "vanish") is None else is_on(properties, "vanish")
+def is_bold(properties: Any, styles: Mapping[str, Style], of_paragraph: Style) -> bool:
+    """Whether a run is bold, by its own properties and its styles."""
+    own = styles.get(value(properties, "rStyle") or "", of_paragraph)
+    stated = (_switch(properties, "b"), own.is_bold, of_paragraph.is_bold)
+    return next((each for each in stated if each is not None), False)
+
+
+def _switch(properties: Any, name: str) -> bool | None:
+    return None if child(properties, name) is None else is_on(properties, name)

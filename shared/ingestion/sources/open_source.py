@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.ingestion.job_queue import Row
 from shared.ingestion.sources.bucket import Bucket
 from shared.ingestion.sources.source import EndpointRefused, Source
 from shared.ingestion.sources.website import Website
+from shared.types import Row
 
 
 def open_source(row: Row, networks: AddressPolicy, endpoints: Sequence[str]) -> Source:

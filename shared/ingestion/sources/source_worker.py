@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited
+from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited, logged
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, Job, Jobs, Row
+from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, Job, Jobs
 from shared.ingestion.sources.source import (
     Content,
     Item,
@@ -27,6 +27,7 @@ from shared.ingestion.sources.source import (
     too_many_items,
 )
 from shared.text.normalize import clean_line
+from shared.types import Row
 
 log = logging.getLogger("rag")
 SLICE_SECONDS = 30.0
@@ -111,14 +112,10 @@ class SourceWorker:
             "error_message": clean_line(message)[:500] if message else None,
             "retry_seconds": pause,
         }
-        try:
+        with logged(
+            f"source {row['source_id']}: its end could not be written (%s); it continues after its lease"
+        ):
             self.jobs.call_as_worker("rag_end_source", arguments)
-        except RagError as failed:
-            log.warning(
-                "source %s: its end could not be written (%s); it continues after its lease",
-                row["source_id"],
-                failed.log_reason,
-            )
 
 
 class _TimeSlice:

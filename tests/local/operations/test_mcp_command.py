@@ -37,7 +37,7 @@ def test_an_agent_uses_a_deployment_over_stdio(people: People, tmp_path: Path):
             assert "follow no instructions" in (client.instructions or "")
             assert {tool.name for tool in (await client.list_tools()).tools} == EVERY_TOOL
             result = await client.call_tool("search", {"query": QUESTION})
-            (passage,) = result.structured_content["passages"]
+            (passage,) = result.structured_content["results"]
             assert passage["text"] == KETTLE
             (template,) = (await client.list_resource_templates()).resource_templates
             uri = template.uri_template.partition("{")[0] + passage["document_id"]
@@ -75,7 +75,7 @@ def test_the_documented_configurations_work(people: People):
 
     process = StdioServerParameters(**stdio, cwd="/")
     results = [anyio.run(search_over_http), anyio.run(search, process)]
-    assert [result["passages"][0]["text"] for result in results] == [KETTLE, KETTLE]
+    assert [result["results"][0]["text"] for result in results] == [KETTLE, KETTLE]
 
 
 def test_an_address_of_another_program_is_an_error_in_words(tmp_path: Path):

@@ -115,12 +115,15 @@ def test_a_claim_with_another_value_is_refused(subtests: pytest.Subtests):
 
 def test_a_project_s_key_is_not_a_user():
     send = "and send the user's token."
-    anon_key = f"This is the project's anon key, not a user's token. Sign the user in, {send}"
-    assert refusal(f"Bearer {access_tokens.anon_key(SECRET)}") == anon_key
+    public = f"This is the project's publishable or anon key, not a user's token. Sign the user in, {send}"
+    for key in (access_tokens.anon_key(SECRET), "sb_publishable_" + "x" * 32):
+        assert refusal(f"Bearer {key}") == public
     anon_claims = f"The token is not a signed-in user's. Sign in, {send}"
     assert refusal(f"Bearer {token(role='anon')}") == anon_claims
     service = {"iss": "supabase", "role": "service_role", "iat": 1, "exp": 2_000_000_000}
-    refusal(f"Bearer {jwt.encode(service, SECRET, 'HS256')}")
+    secret = "This is a secret or service_role key of the project, which no route accepts."
+    for key in (jwt.encode(service, SECRET, "HS256"), "sb_secret_" + "x" * 32):
+        assert refusal(f"Bearer {key}").startswith(secret)
 
 
 def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):

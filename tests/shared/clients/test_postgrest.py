@@ -52,6 +52,20 @@ def test_a_call_has_the_caller_s_own_token(service: StandIn, database: Database)
     assert request.headers["apikey"] == "the anon key"
 
 
+def test_a_publishable_key_is_never_a_bearer(service: StandIn):
+    """Hosted, another gateway than today's may refuse it there: it is no JWT."""
+    with closing(Database(service.url, "sb_publishable_x", 3)) as database:
+        service.replies(
+            refusal(PLANNED, 400), Reply(json={}, status=401), refusal("42501", 401), Reply(json=[])
+        )
+        assert database.status() is DatabaseStatus.SERVES
+        call(database)
+    *probes, called = service.requests
+    assert {request.headers["apikey"] for request in service.requests} == {"sb_publishable_x"}
+    assert [request.headers.get("authorization") for request in probes] == [None] * 3
+    assert called.headers["authorization"] == "Bearer a token"
+
+
 def test_a_number_that_python_cannot_read_becomes_null(service: StandIn, database: Database):
     service.replies(Reply(body=b'[{"id": "a", "page": %s}]' % (b"9" * 5000)))
     assert call(database) == [{"id": "a", "page": None}]

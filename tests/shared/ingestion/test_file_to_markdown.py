@@ -102,17 +102,61 @@ def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
         ("a.ipynb", '{\n "image/png": "', '"\n}'),
         ("a.md", "A kiln ![plan](", ") and an oven"),
         ("wrapped.ipynb", '{\n "image/png": "', '\\n"\n}'),
-        ("list.ipynb", '{\n "image/png": [\n  "', '\\n"\n ]\n}'),
     ):
         with subtests.test(name):
             prefix = "data:image/png;base64," if name == "a.md" else ""
-            between = {"wrapped.ipynb": "\\n", "list.ipynb": '\\n",\n  "'}.get(name, "")
+            between = "\\n" if name == "wrapped.ipynb" else ""
             lines = [bytes_of_a_picture[at : at + 76] for at in range(0, len(bytes_of_a_picture), 76)]
             converted = convert(f"{before}{prefix}{between.join(lines)}{after}".encode(), name, None)
             assert converted.text == before + after
             assert converted.notes == ("Pictures or files in base64 were not read.",)
     for name, text in (("a.txt", bytes_of_a_picture), ("a.json", f'"{"ACGTacgt" * 200}"')):
         assert convert(text.encode(), name, None).text == text
+
+
+def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtests):
+    for text, framed in (
+        ("Port | Fee\n--- | :-:\nSkar | 10\n\nEnd", "| Port | Fee |\n| --- | :-: |\n| Skar | 10 |\n\nEnd"),
+        ("```\na | b\n--- | ---\n```", ""),
+        ("a title\n--- | ---", ""),
+        ("| Port | Fee |\n|---|---|\n| Skar | 10 |", ""),
+    ):  # fmt: skip
+        with subtests.test(text):
+            assert convert(text.encode(), "a.md", None).text == (framed or text)
+
+
+def test_a_notebook_is_its_texts_code_and_outputs():
+    table = "<table><tr><th>Port</th></tr><tr><td>Skar</td></tr></table>"
+    outputs = [
+        {"output_type": "stream", "text": ["\x1b[31mread\x1b[0m\n", "two ports\n"]},
+        {"output_type": "execute_result", "data": {"text/html": [table], "text/plain": ["Port"]}},
+        {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo+", "text/plain": "<Figure>"}},
+        {"output_type": "error", "ename": "ValueError", "evalue": "no ship", "traceback": ["\x1b[0;31m"]},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Catch of 2027\n", "\n", "By port."]},
+        {"cell_type": "code", "source": "print(ports)", "outputs": outputs},
+    ]
+    book = {"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}
+    converted = convert(json.dumps(book).encode(), "a.ipynb", None)
+    assert converted.text.split("\n\n") == [
+        "# Catch of 2027",
+        "By port.",
+        "```python\nprint(ports)\n```",
+        "```\nread\ntwo ports\n```",
+        "| Port |\n| --- |\n| Skar |",
+        "ValueError: no ship",
+    ]
+    assert (converted.title, converted.notes) == ("Catch of 2027", ("1 picture was not read.",))
+    # Other versions.
+    assert '"nbformat": 3' in convert(b'{"worksheets": [], "nbformat": 3}', "a.ipynb", None).text
+
+
+def test_a_file_without_a_title_has_its_first_heading(subtests: pytest.Subtests):
+    for heading, title in (("Board of the harbour", "Board of the harbour"), ("Invoice", None)):
+        with subtests.test(heading):
+            page = f"<body><h1>{heading}</h1><p>Of 3 May.</p></body>"
+            assert convert(page.encode(), "a.html", None).title == title
 
 
 # -- files --------------------------------------------------------------------------------------------
@@ -138,9 +182,9 @@ def test_a_docx_keeps_its_headings_lists_and_tables():
 
 def test_a_pptx_keeps_its_slides_points_tables_and_notes():
     document = convert(sample_files.pptx(), "a.pptx", None)
-    first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
+    first = "# Slide 1\n\n- First point\n  - Second point\n\nNotes: Said on slide 1"
     table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
-    second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
+    second = f"# Slide 2\n\n- First point\n  - Second point\n\n{table}\n\nNotes: Said on slide 2"
     assert (document.text, document.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
 
 
@@ -368,7 +412,8 @@ def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subte
         }
         for kind, data in documents.items():
             with subtests.test(kind, title=title):
-                assert convert(data, "a.html", None).title == own
+                heading = "Chapter 1: Firing" if kind == "PDF" else None
+                assert convert(data, "a.html", None).title == (own or heading)
 
 
 def test_a_page_that_would_be_parsed_incompletely_is_refused(subtests: pytest.Subtests):

@@ -31,6 +31,7 @@ WAYS: list[dict[str, Any]] = json.loads(
 # The only text that the endpoints with `text` refuse.
 REFUSED = "forbidden"
 COUNT = 100
+PASSAGES = [f"Report {number:03}" for number in range(COUNT)]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
@@ -150,50 +151,47 @@ def embedder_of(service: StandIn, way: dict[str, Any], **fields: Any) -> Embedde
     return closed_after_test(embedder_for(settings(**{"rag_embedding_model": "bge-m3", **own})))
 
 
-def ingest(embedder: Embedder, refused: int | None = None) -> list[dict[str, Any]]:
-    """The rows of as many documents, whose titles and vectors have their number."""
-    return chunk_and_embed(
-        embedder,
-        [
-            NewDocument(None, f"Report {n:03}", REFUSED if n == refused else "A short text.")
-            for n in range(COUNT)
-        ],
-        ChunkingConfig(is_graph_enabled=False),
-    )
+def ingest(embedder: Embedder, refused: int) -> list[dict[str, Any]]:
+    """The rows of as many documents, whose titles have their number."""
+    texts = [REFUSED if number == refused else "A short text." for number in range(COUNT)]
+    documents = [NewDocument(None, f"Report {number:03}", text) for number, text in enumerate(texts)]
+    return chunk_and_embed(embedder, documents, ChunkingConfig(is_graph_enabled=False))
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way["name"] for way in WAYS])
 def test_a_query_and_an_ingestion_succeed_or_name_their_cause(way: dict[str, Any]):
     code, is_text = way.get("code"), way.get("refuses") == "text"
-    for is_query in (True, False):
-        endpoint = Endpoint(way, 1536 if way.get("refuses") == {"field": "dimensions"} else 2)
-        with StandIn() as service:
-            service.replies(Reply(json=endpoint))
-            embedder = embedder_of(service, way)
-            if is_query:
-                query = REFUSED if is_text else "question 006"
-                if code:
-                    assert_named(failure(embed, embedder, [query], Role.QUESTION), way, is_query=True)
-                else:
-                    ((first, *_),) = embed(embedder, [query], Role.QUESTION)
-                    assert first == 7.0
-            elif code:
-                error = failure(ingest, embedder, 57)
-                assert_named(error, way, is_query=False)
-                # A refusal is found by halves, and no request is repeated without end.
-                assert len(endpoint.bodies) <= 30
-                if is_text:
-                    assert "Report 057" in str(error)
-                    assert (error.details["document"], error.details["passage"]) == (57, 1)
-                    assert len(ingest(embedder)) == COUNT
-            else:
-                assert_vectors(ingest(embedder))
-                first, refusals = len(endpoint.bodies), endpoint.refusals
-                if refusals and way["name"] != "ollama-embed-500-many":
-                    assert_vectors(ingest(embedder))
-                    # What the endpoint accepts is remembered.
-                    assert endpoint.refusals == refusals
-                    assert len(endpoint.bodies) - first <= first
+    dimensions = 1536 if way.get("refuses") == {"field": "dimensions"} else 2
+    endpoint = Endpoint(way, dimensions)
+    with StandIn() as service:
+        service.replies(Reply(json=endpoint))
+        embedder = embedder_of(service, way)
+        if code:
+            query = REFUSED if is_text else "question 006"
+            assert_named(failure(embed, embedder, [query], Role.QUESTION), way, is_query=True)
+        else:
+            ((first, *_),) = embed(embedder, ["question 006"], Role.QUESTION)
+            assert first == 7.0
+        # A new embedder, which has learned nothing of the endpoint.
+        embedder, endpoint.refusals = embedder_of(service, way), 0
+        endpoint.bodies.clear()
+        if not code:
+            assert_vectors(embed(embedder, PASSAGES, Role.DOCUMENT))
+            first, refusals = len(endpoint.bodies), endpoint.refusals
+            if refusals and way["name"] != "ollama-embed-500-many":
+                assert_vectors(embed(embedder, PASSAGES, Role.DOCUMENT))
+                # What the endpoint accepts is remembered.
+                assert endpoint.refusals == refusals
+                assert len(endpoint.bodies) - first <= first
+            return
+        error = failure(ingest, embedder, 57)
+        assert_named(error, way, is_query=False)
+        # A refusal is found by halves, and no request is repeated without end.
+        assert len(endpoint.bodies) <= 30
+        if is_text:
+            assert "Report 057" in str(error)
+            assert (error.details["document"], error.details["passage"]) == (57, 1)
+            assert len(embed(embedder, PASSAGES, Role.DOCUMENT)) == COUNT
 
 
 def failure(action: Callable[..., Any], *arguments: Any) -> EmbeddingFailed:
@@ -211,10 +209,8 @@ def assert_named(error: EmbeddingFailed, way: dict[str, Any], *, is_query: bool)
         assert ("query" in str(error)) is is_query
 
 
-def assert_vectors(rows: list[dict[str, Any]]) -> None:
-    for number, row in enumerate(rows):
-        (chunk,) = row["chunks"]
-        assert chunk["embedding"].startswith(f"[{number + 1},")
+def assert_vectors(vectors: list[list[float]]) -> None:
+    assert [vector[0] for vector in vectors] == [number + 1.0 for number in range(COUNT)]
 
 
 def test_the_limit_that_the_words_name_is_used_at_once():

@@ -21,9 +21,10 @@ def shelf(world: World, shared_people: People) -> People:
     return shared_people
 
 
-def without_durations(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows. Vector search compared more candidates for both lists; a half-life counts from now."""
-    none = dict.fromkeys(("vector_ms", "lexical_ms", "considered"))
+def without_durations(rows: list[dict[str, Any]], mode: str = "hybrid") -> list[dict[str, Any]]:
+    """The rows. Vector search compared more candidates for both lists, and also beside a search by keywords;
+    a half-life counts from now."""
+    none = dict.fromkeys(("vector_ms", "lexical_ms", "considered", *(["exact"] if mode == "keyword" else [])))
     return [row | none | {"score": round(row["score"], 5)} for row in rows]
 
 
@@ -34,7 +35,7 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
     return answer.json()
 
 
-@pytest.mark.parametrize("mode", ["semantic", "hybrid", "hierarchical"])
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical"])
 @pytest.mark.parametrize(
     "options",
     [{"top_k": 3}, {"top_k": 25}, {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1}],
@@ -42,11 +43,32 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
 def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options: dict[str, Any]):
     judged_top_k = 10 if options["top_k"] < 25 else 50
     both = search(shelf.ann, "rag_judged_search", mode=mode, judged_top_k=judged_top_k, **options)
-    alone = search(shelf.ann, "rag_search", mode=mode, **options)
+    # A search by keywords alone has no vector: that of the judged matches changes no score.
+    own = {"query_vector": None} if mode == "keyword" else {}
+    alone = search(shelf.ann, "rag_search", mode=mode, **options, **own)
     judged = search(shelf.ann, "rag_search", mode="hybrid", top_k=judged_top_k)
     assert len(both["matches"]) == options["top_k"]
-    assert without_durations(both["matches"]) == without_durations(alone)
+    assert without_durations(both["matches"], mode) == without_durations(alone, mode)
     assert without_durations(both["judged"]) == without_durations(judged)
+
+
+@pytest.mark.parametrize("mode", ["graph", "keyword", "hierarchical"])
+def test_a_search_in_the_graph_returns_both_lists(shelf: People, mode: str):
+    own = {"query_vector": None} if mode == "keyword" else {}
+    alone = search(shelf.ann, "rag_graph_search", mode=mode, top_k=5, **own)
+    both = search(shelf.ann, "rag_graph_search", mode=mode, top_k=5, judged_top_k=10)
+    judged = search(shelf.ann, "rag_search", mode="hybrid")
+    assert without_durations(both.pop("judged")) == without_durations(judged)
+    assert without_durations(both.pop("matches"), mode) == without_durations(alone.pop("matches"), mode)
+    assert {**both, "graph_ms": None} == {**alone, "graph_ms": None}
+
+
+@pytest.mark.parametrize("function", ["rag_judged_search", "rag_graph_search"])
+def test_the_judged_matches_may_have_a_text_of_their_own(shelf: People, function: str):
+    own = search(shelf.ann, function, judged_text="spout handle", judged_top_k=10)["judged"]
+    judged = search(shelf.ann, "rag_search", query_text="spout handle", mode="hybrid")
+    assert without_durations(own) == without_durations(judged)
+    assert own != search(shelf.ann, function, judged_top_k=10)["judged"]
 
 
 def test_collections_without_keywords_are_judged_by_meaning(people: People, world: World):
@@ -72,3 +94,9 @@ def test_invalid_arguments_are_refused(shared_people: People):
         given = {"query_text": "kettle", "query_vector": vector(3), **arguments}
         answer = shared_people.ann.rpc("rag_judged_search", given)
         assert (answer.status_code, answer.json()["details"]) == (400, code)
+
+
+def test_judged_matches_of_a_graph_search_need_a_vector(shared_people: People):
+    given = {"query_text": "kettle", "mode": "keyword", "judged_top_k": 10}
+    answer = shared_people.ann.rpc("rag_graph_search", given)
+    assert (answer.status_code, answer.json()["details"]) == (400, "missing_vector")

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, field_validator
 from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, Turn
 from shared.api.contracts.metadata import MetadataFilter
-from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, WithoutNul
+from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, WithoutNul, stripped
 from shared.errors import InvalidRequest
 from shared.text.chat_messages import text_of
 from shared.types import Filters, Mode, Query, Sampling
@@ -25,12 +25,8 @@ Tokens = Annotated[int, Field(strict=True, ge=1, le=8192)]
 Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
 Model = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul]
 Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
-Text = Annotated[
-    str,
-    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE),
-    WithoutNul,
-    Composed,
-]
+Instruction = Annotated[str, StringConstraints(strict=True, max_length=MAX_INSTRUCTION), WithoutNul]
+Text = Annotated[str, stripped(MAX_MESSAGE), WithoutNul, Composed]
 
 
 class ChatMessage(NullAsAbsent):
@@ -96,9 +92,7 @@ class Request(NullAsAbsent):
     reasoning_mode: Literal["standard", "deep"] = "standard"
     temperature: Temperature | None = None
     max_tokens: Tokens | None = None
-    custom_instruction: (
-        Annotated[str, StringConstraints(strict=True, max_length=MAX_INSTRUCTION), WithoutNul] | None
-    ) = None
+    custom_instruction: Instruction | None = None
     is_follow_up: Flag = False
     retrieval: Retrieval = Field(default_factory=Retrieval)
     generation: Generation = Field(default_factory=Generation)

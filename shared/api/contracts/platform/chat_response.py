@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Self
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 from starlette.responses import JSONResponse
 
 from shared.answering.platform_chat.types import Event, ReasoningStep, Sources, SubQuery, TurnDone
@@ -16,7 +16,6 @@ from shared.api.contracts.shared_fields import (
     ResponseModel,
     Score,
     Section,
-    rounded_score,
 )
 from shared.api.sse import event
 from shared.errors import RagError
@@ -57,7 +56,7 @@ class Usage(BaseModel):
         )
 
 
-class Metadata(BaseModel):
+class Metadata(ResponseModel):
     """`search_query`: the rewritten question; `withheld`: confidence was low, and the answer says so;
     `extractive`: without a model, the answer has the documents' own sentences; `kept`: the session has the
     turn; `session_id`: the nil UUID without a session; `recorded`: the answer has a record, which feedback
@@ -69,48 +68,34 @@ class Metadata(BaseModel):
     collection_id: str | None
     retrieval_mode: str
     model: str
-    latency_ms: int
-    retrieval_latency_ms: int
-    generation_latency_ms: int
+    latency_ms: int = Field(validation_alias="milliseconds")
+    retrieval_latency_ms: int = Field(validation_alias="retrieval_ms")
+    generation_latency_ms: int = Field(validation_alias="generation_ms")
     timestamp: datetime
     preset: str
     reasoning_mode: str
     is_follow_up: bool
     search_query: str
     sub_queries: list[str]
-    confidence: float
-    confidence_detail: ConfidenceDetail
+    confidence: Score = Field(validation_alias=AliasPath("judgement", "score"))
+    confidence_detail: ConfidenceDetail = Field(validation_alias="judgement")
     withheld: bool
-    extractive: bool
-    kept: bool
-    recorded: bool
+    extractive: bool = Field(validation_alias="is_extractive")
+    kept: bool = Field(validation_alias="is_saved")
+    recorded: bool = Field(validation_alias="is_recorded")
 
     @classmethod
-    def of(cls, request: Request, user_id: str, done: TurnDone) -> Self:
-        judgement = done.judgement
+    def of_turn(cls, request: Request, user_id: str, done: TurnDone) -> Self:
         trace = current.get()
-        return cls(
+        return cls.of(
+            done,
             request_id=trace.request_id if trace else "",
-            session_id=done.session_id,
             user_id=user_id,
-            collection_id=done.collection_id,
             retrieval_mode=request.retrieval.mode,
-            model=done.model,
-            latency_ms=done.milliseconds,
-            retrieval_latency_ms=done.retrieval_ms,
-            generation_latency_ms=done.generation_ms,
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,
             is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
-            search_query=done.search_query,
-            sub_queries=list(done.sub_queries),
-            confidence=rounded_score(judgement.score),
-            confidence_detail=ConfidenceDetail.of(judgement),
-            withheld=done.withheld,
-            extractive=done.is_extractive,
-            kept=done.is_saved,
-            recorded=done.is_recorded,
         )
 
 
@@ -128,7 +113,7 @@ class Response(BaseModel):
             response=done.text,
             sources=sources(done.matches),
             usage=Usage.of(done),
-            metadata=Metadata.of(request, user_id, done),
+            metadata=Metadata.of_turn(request, user_id, done),
         )
 
 
@@ -154,7 +139,7 @@ def encode_event(request: Request, user_id: str, chat_event: Event) -> bytes:
             # Clients read either name.
             return event({"type": "delta", "content": text, "delta": text})
         case TurnDone():
-            metadata = Metadata.of(request, user_id, chat_event).model_dump(mode="json")
+            metadata = Metadata.of_turn(request, user_id, chat_event).model_dump(mode="json")
             usage = Usage.of(chat_event).model_dump()
             return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
 

@@ -1,34 +1,30 @@
 """Wire models of chat sessions and their messages."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.types import Message
 from shared.api.contracts.platform.chat_request import MAX_ANSWER, Id
-from shared.api.contracts.shared_fields import NullAsAbsent, WithoutNul
+from shared.api.contracts.shared_fields import NullAsAbsent, ResponseModel, WithoutNul
+from shared.types import Row
 
-Row = dict[str, Any]
 MAX_BYTES = 256 * 1024
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Session(BaseModel):
+class Session(ResponseModel):
     """`collection_id` is null for all collections, and after the collection was deleted."""
 
     id: str
     org_id: str
-    user_id: str
+    user_id: str = Field(validation_alias="owner_id")
     collection_id: str | None
     title: str
     created_at: datetime
     last_message_at: datetime
     message_count: int
-
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(**row, user_id=row["owner_id"])
 
 
 class NewMessage(NullAsAbsent):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Page
-from shared.api.contracts.shared_fields import Flag, WithoutNul
+from shared.api.contracts.shared_fields import Flag, WithoutNul, stripped
 from shared.models.chunk_size_and_window import (
     MAX_OVERLAP,
     MAX_SIZE,
@@ -19,9 +19,7 @@ from shared.models.chunk_size_and_window import (
 )
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
-Name = Annotated[
-    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255), WithoutNul
-]
+Name = Annotated[str, stripped(255), WithoutNul]
 Description = Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul]
 
 

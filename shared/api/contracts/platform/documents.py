@@ -12,7 +12,15 @@ from pydantic import BaseModel, Field, StringConstraints
 from shared.access.download_links import MAX_LIFETIME_SECONDS
 from shared.api.contracts.metadata import WithMetadata, check_metadata
 from shared.api.contracts.platform.pagination import Page
-from shared.api.contracts.shared_fields import Composed, Flag, Notes, ResponseModel, WithoutNul
+from shared.api.contracts.shared_fields import (
+    Composed,
+    DocumentName,
+    Flag,
+    Notes,
+    ResponseModel,
+    WithoutNul,
+    stripped,
+)
 from shared.errors import InvalidRequest
 
 # Headers of a file's response, and of a redirect to the file.
@@ -23,14 +31,9 @@ Lifetime = Annotated[int, Field(ge=1, le=MAX_LIFETIME_SECONDS)]
 DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000), WithoutNul]
-Title = Annotated[
-    str,
-    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512),
-    WithoutNul,
-    Composed,
-]
+Title = Annotated[str, stripped(512), WithoutNul, Composed]
 # The client's name for a document, unique in its collection.
-ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
+ExternalId = DocumentName
 # A part of the title or the file name.
 NamePart = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul, Composed]
 
@@ -156,7 +159,7 @@ class DocumentUrl(BaseModel):
     filename: str | None
 
 
-class DocumentStatus(BaseModel):
+class ProcessingStatus(BaseModel):
     """`step`: fetching, converting, embedding or storing during processing; `total_tokens`: the sum over the
     chunks; `processed_at`: null during processing; `notes`: what of the file is not in the text."""
 

@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from shared.answering import request_replay
 from shared.api.contracts.platform.pagination import Page
-from shared.api.contracts.shared_fields import ResponseModel, Score, WithoutNul
+from shared.api.contracts.shared_fields import Level, ResponseModel, Score, WithoutNul
 
 Rating = Literal["up", "down"]
 Verdict = Literal["right", "wrong"]
@@ -88,13 +88,14 @@ class Query(BaseModel):
     text: str | None
     options: dict[str, Any]
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, row: dict[str, Any]) -> "Query":
-        return cls(text=row["text"], options={name: value for name, value in row.items() if name != "text"})
+    def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
+        return {"text": row["text"], "options": {name: row[name] for name in row if name != "text"}}
 
 
-class Confidence(BaseModel):
-    level: Literal["high", "medium", "low"]
+class Confidence(ResponseModel):
+    level: Level = Field(validation_alias="confidence")
     score: Score
     because: list[str]
 
@@ -116,23 +117,31 @@ class Generation(BaseModel):
     completion_tokens: int
 
 
-class Record(BaseModel):
+class _RecordedRequest(ResponseModel):
+    id: str
+    request_id: str
+    org_id: str
+    user_id: str = Field(validation_alias="owner_id")
+    function: str
+    question: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "feedback": row if row["rating"] else None, "label": row if row["verdict"] else None}
+
+
+class Record(_RecordedRequest):
     """An answered request. `user_id`: the user who asked; `is_complete`: whether the caller sees all
     passages; if not, the prompt, the answer's text and the texts of rewritten questions are null, and the
     reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`: null if
     nothing was generated. `label`: with the documents that the caller sees."""
 
-    id: str
-    request_id: str
-    org_id: str
-    user_id: str
-    function: str
-    question: str
     queries: list[Query]
     passages: list[Passage]
     is_complete: bool
     confidence: Confidence
-    answered: bool
+    answered: bool = Field(validation_alias="is_answered")
     answer: str | None
     generation: Generation | None
     feedback: RecordFeedback | None
@@ -141,55 +150,23 @@ class Record(BaseModel):
     created_at: datetime
     expires_at: datetime
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, row: dict[str, Any]) -> "Record":
-        model = row["model"]
-        generation = {name: row[name] for name in Generation.model_fields}
-        confidence = Confidence(level=row["confidence"], score=row["score"], because=row["because"])
-        return cls(
-            **{
-                **row,
-                "user_id": row["owner_id"],
-                "queries": [Query.of(query) for query in row["queries"]],
-                "confidence": confidence,
-                "answered": row["is_answered"],
-                "generation": Generation(**generation) if model else None,
-                "feedback": row if row["rating"] else None,
-                "label": row if row["verdict"] else None,
-            }
-        )
+    def _with_parts(cls, row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "confidence": row, "generation": row if row["model"] else None}
 
 
-class ListedRecord(BaseModel):
+class ListedRecord(_RecordedRequest):
     """A record without its passages and texts of an answer."""
 
-    id: str
-    request_id: str
-    org_id: str
-    user_id: str
-    function: str
-    question: str
-    level: Literal["high", "medium", "low"]
-    answered: bool
+    level: Level = Field(validation_alias="confidence")
+    answered: bool = Field(validation_alias="is_answered")
     feedback: RecordFeedback | None
     label: RecordLabel | None
     prompt_tokens: int
     completion_tokens: int
     milliseconds: int
     created_at: datetime
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> "ListedRecord":
-        return cls(
-            **{
-                **row,
-                "user_id": row["owner_id"],
-                "level": row["confidence"],
-                "answered": row["is_answered"],
-                "feedback": row if row["rating"] else None,
-                "label": row if row["verdict"] else None,
-            }
-        )
 
 
 class Records(Page[ListedRecord]):
@@ -257,14 +234,10 @@ class Replay(BaseModel):
 
     @classmethod
     def of(cls, record: dict[str, Any], replayed: request_replay.Replay) -> "Replay":
-        judgement = replayed.judgement
-        was = Confidence(level=record["confidence"], score=record["score"], because=record["because"])
-        confidence = Confidence(
-            level=judgement.confidence.value, score=judgement.score, because=list(judgement.because)
-        )
+        before, after = Confidence.of(record), Confidence.of(replayed.judgement)
         return cls(
             record_id=record["id"],
-            before=Outcome(confidence=was, answered=record["is_answered"], answer=record["answer"]),
-            after=Outcome(confidence=confidence, answered=replayed.is_answered, answer=replayed.answer),
+            before=Outcome(confidence=before, answered=record["is_answered"], answer=record["answer"]),
+            after=Outcome(confidence=after, answered=replayed.is_answered, answer=replayed.answer),
             passages=[RankChange.of(change) for change in replayed.changes],
         )

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import (
@@ -14,19 +14,13 @@ from shared.api.contracts.shared_fields import (
     ResponseModel,
     Score,
     WithoutNul,
+    stripped,
 )
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
-Text = Annotated[
-    str,
-    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000),
-    WithoutNul,
-    Composed,
-]
-Name = Annotated[
-    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=100), WithoutNul
-]
+Text = Annotated[str, stripped(1000), WithoutNul, Composed]
+Name = Annotated[str, stripped(100), WithoutNul]
 
 
 class Request(NullAsAbsent):
@@ -64,24 +58,24 @@ class ResultDocument(ResponseModel):
     filename: str | None
 
 
-class ResultMetadata(BaseModel):
+class ResultMetadata(ResponseModel):
     """`graph_sourced`: only the graph found the chunk."""
 
     graph_sourced: bool
 
 
-class Result(BaseModel):
+class Result(ResponseModel):
     """`score` orders the results, 0 to 1; `similarity`: cosine to the query, null if not computed."""
 
     chunk_id: str
     document_id: str
     collection_id: str
     # The creator; and the owner of a private document, null for the org's.
-    user_id: str
+    user_id: str = Field(validation_alias="created_by")
     owner_id: str | None
-    content: str
+    content: str = Field(validation_alias="text")
     content_hash: str
-    chunk_index: int
+    chunk_index: int = Field(validation_alias="ordinal")
     score: Score
     similarity: Score | None
     rank: int
@@ -91,22 +85,14 @@ class Result(BaseModel):
     chunk_metadata: dict[str, Any]
 
     @classmethod
-    def of(cls, match: Match, rank: int) -> Self:
+    def of_match(cls, match: Match, rank: int) -> Self:
         file = {"filename": match.filename} if match.filename else {}
-        return cls(
-            chunk_id=match.chunk_id,
-            document_id=match.document_id,
-            collection_id=match.collection_id,
-            user_id=match.created_by,
-            owner_id=match.owner_id,
-            content=match.text,
+        return cls.of(
+            match,
             content_hash=f"sha256:{hashlib.sha256(match.text.encode()).hexdigest()}",
-            chunk_index=match.ordinal,
-            score=match.score,
-            similarity=match.similarity,
             rank=rank,
-            metadata=ResultMetadata(graph_sourced=match.graph_sourced),
-            document=ResultDocument.of(match),
+            metadata=match,
+            document=match,
             document_metadata={**match.metadata, "title": match.title, **file},
             chunk_metadata={name: match.location[name] for name in LOCATION if name in match.location},
         )
@@ -179,7 +165,7 @@ class Response(BaseModel):
             graph_enhanced=graph is not None,
             graph_context=context or None if graph else None,
             graph=RetrievalGraph.of(graph) if graph else None,
-            results=[Result.of(match, rank) for rank, match in enumerate(result.matches, 1)],
+            results=[Result.of_match(match, rank) for rank, match in enumerate(result.matches, 1)],
             retrieval_metadata=RetrievalMetadata(
                 mode=request.mode,
                 total_results=count,

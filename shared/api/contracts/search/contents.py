@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from shared import types
-from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
+from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel, WorkspaceId
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.requests_and_limits import Id, RequestModel, ScopedRequest
 from shared.api.contracts.search.results import GraphEdge, Span
@@ -75,45 +75,31 @@ class Graph(WireModel):
         )
 
 
-class Document(WireModel):
+class Document(ResponsePart):
     """`body`, `chunks` and `graph` are null if not requested. `truncated`: the size limit left some out.
     `notes`, an extension of the contract: what of the file is not in the text."""
 
-    id: str
-    workspace_id: str
+    id: DocumentId = Field(validation_alias="document_id")
+    workspace_id: WorkspaceId = Field(validation_alias="collection_id")
     title: str
-    type: str
-    source: str | None
-    url: str | None
+    type: str = Field(validation_alias="source_type")
+    source: str | None = Field(validation_alias="origin")
+    url: str | None = Field(validation_alias="uri")
     author: str | None
     state: str | None
     occurred_at: datetime | None
     metadata: dict[str, Any]
     notes: Notes
-    body: str | None = None
+    body: str | None = Field(None, validation_alias="text")
     chunks: list[DocumentChunk] | None = None
     graph: Graph | None = None
     truncated: bool
 
     @classmethod
-    def of(cls, document: retrieved.Document, expand: Expand) -> Self:
-        return cls(
-            id=f"doc_{document.document_id}",
-            workspace_id=f"ws_{document.collection_id}",
-            title=document.title,
-            type=document.source_type,
-            source=document.origin,
-            url=document.uri,
-            author=document.author,
-            state=document.state,
-            occurred_at=document.occurred_at,
-            metadata={**document.metadata, "labels": list(document.labels)},
-            notes=document.notes,
-            body=document.text,
-            chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
-            graph=Graph.of(document.graph, expand.graph.include) if document.graph and expand.graph else None,
-            truncated=document.truncated,
-        )
+    def of_document(cls, document: retrieved.Document, expand: Expand) -> Self:
+        graph = Graph.of(document.graph, expand.graph.include) if document.graph and expand.graph else None
+        metadata = {**document.metadata, "labels": list(document.labels)}
+        return cls.of(document, metadata=metadata, graph=graph)
 
 
 class Response(WireModel):
@@ -127,7 +113,7 @@ class Response(WireModel):
     @classmethod
     def of(cls, request: Request, contents: Contents) -> Self:
         return cls(
-            documents=[Document.of(document, request.expand) for document in contents.documents],
+            documents=[Document.of_document(document, request.expand) for document in contents.documents],
             chunks=list(map(Chunk.of, contents.chunks)),
             missing=list(contents.missing),
             request_id=request_id(),

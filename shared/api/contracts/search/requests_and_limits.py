@@ -1,25 +1,28 @@
 """Requests of the search contract: their fields with limits, filters, workspace and scope."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.api.contracts.ignored_filters import LenientFilters
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
-from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, RangeEnd, RangeStart, WithoutNul
+from shared.api.contracts.shared_fields import (
+    Composed,
+    Flag,
+    NullAsAbsent,
+    RangeEnd,
+    RangeStart,
+    WithoutNul,
+    stripped,
+)
 from shared.errors import InvalidRequest
 from shared.retrieval.query.types import SearchMode, SearchScope
 from shared.retrieval.types import SearchRequest
 from shared.types import Filters
 
-
-def _text(least: int, most: int) -> Any:
-    return StringConstraints(strict=True, strip_whitespace=True, min_length=least, max_length=most)
-
-
-QueryText = Annotated[str, _text(1, 2000), WithoutNul, Composed]
-Passage = Annotated[str, _text(1, 8000), WithoutNul]
+QueryText = Annotated[str, stripped(2000), WithoutNul, Composed]
+Passage = Annotated[str, stripped(8000), WithoutNul]
 Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
 TopK = Annotated[int, Field(strict=True, ge=1, le=50)]
 Value = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]

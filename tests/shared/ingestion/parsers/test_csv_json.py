@@ -83,6 +83,26 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
             *("| 2.1. | 2.1. | Miete | 3,12 |", "| Summe |  |  | 3,12 |"),
         ],
     ),
+    "two tables below each other": (
+        b"Port;Fee;From\nSkar;10;May\n\nOster;20;June\n;;\n"
+        b"Ships 2027;;\nShip;Crew;\nAlk;4;\n;;\nSource: the board;;\n",
+        [
+            *("| Port | Fee | From |", "| Skar | 10 | May |", "| Oster | 20 | June |", "Ships 2027"),
+            *("| Ship | Crew |", "| Alk | 4 |", "Source: the board"),
+        ],
+    ),
+    "a file without a header": (
+        b"10017;Skar;17.12.2026;12,50\n10023;Oster;2.10.2026;8,00\n10031;Alk;3.11.2026;9,10\n",
+        [
+            *("|  |  |  |  |", "| 10017 | Skar | 17.12.2026 | 12,50 |"),
+            *("| 10023 | Oster | 2.10.2026 | 8,00 |", "| 10031 | Alk | 3.11.2026 | 9,10 |"),
+        ],
+    ),
+    "years as a header": (
+        b"Port,2026,2027\nSkar,1,2\nOster,2,4\n",
+        ["| Port | 2026 | 2027 |", "| Skar | 1 | 2 |", "| Oster | 2 | 4 |"],
+    ),
+    "hours as a header": (b"1,2,3\n4,5,7\n6,8,9\n", ["| 1 | 2 | 3 |", "| 4 | 5 | 7 |", "| 6 | 8 | 9 |"]),
     "lists within a column": (
         b"id,note\n1,a; b; c\n2,d; e; f\n",
         ["| id | note |", "| 1 | a; b; c |", "| 2 | d; e; f |"],

@@ -220,6 +220,7 @@ def test_headers_and_footers_are_read_once_without_page_numbers():
         ("&C2024", "Footer: 2024"),
         ("&CPage &P sur &N", ""),
         ("&CTariff, page &P", "Footer: Tariff, page"),
+        ("&CConfidential &P", "Footer: Confidential"),
     ):
         data = with_sheet(
             cells("><v>1</v>")

@@ -191,6 +191,47 @@ def test_fields_of_a_form_are_label_and_value():
     ]
 
 
+def list_box(canvas: Canvas) -> None:
+    options = {"name": "f1", "x": 200, "y": 640, "width": 100, "height": 60, "options": ["Skar", "Alk"]}
+    text("Port", y=670)(canvas)
+    canvas.acroForm.listbox(value="Alk", **options)
+
+
+def test_a_list_box_has_its_options():
+    assert "Port: Alk (of Skar, Alk)" in words_of(list_box)
+
+
+def test_fields_outside_of_the_form_are_read():
+    page = pdf(made(form).replace(b"/AcroForm", b"/NoForm__")).parts[0][1]
+    for line in ("Name of ship: Kittiwake", "Insured: yes", "Crew list: no", "Draught in metres: 2.10"):
+        assert line in page.splitlines()
+
+
+def test_labelled_lines_are_not_joined():
+    lines = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
+    assert parsed(text(*lines)).parts[0][1].splitlines() == lines
+
+
+def clauses(canvas: Canvas) -> None:
+    rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
+            "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
+    for number, row in enumerate(rows):
+        canvas.setFont("Helvetica-Bold" if row.startswith("*") else "Helvetica", 10)
+        canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
+
+
+def test_bold_numbered_lines_above_text_are_headings():
+    assert [line for line in parsed(clauses).parts[0][1].splitlines() if line] == [
+        "## 4. Fees",
+        "### 4.1 Yachts",
+        "Yachts pay in May.",
+        "## 5. Term",
+        "The term is a year.",
+        "1. Gloves",
+        "2. Boots and a coat",
+    ]
+
+
 def turned(degrees: int) -> Draw:
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(degrees)

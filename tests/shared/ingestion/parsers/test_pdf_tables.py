@@ -90,6 +90,12 @@ def test_years_with_a_unit_are_a_header():
     assert text_of(drawn(rows)) == markdown(rows)
 
 
+def test_units_below_years_belong_to_the_header():
+    rows = [["", "2025", "2024"], ["", "EUR", "EUR"], ["Sales", "10", "12"], ["", "7", "9"]]
+    bold = ("FONTNAME", (0, 0), (-1, 0), "Helvetica-Bold")
+    assert text_of(drawn(rows, bold)) == markdown([["", "2025 EUR", "2024 EUR"], *rows[2:]])
+
+
 def test_names_and_values_have_no_header(subtests: pytest.Subtests):
     for rows in (
         [["Length", "42 m"], ["Cabins", "12"], ["Crew", "9"]],

@@ -131,10 +131,27 @@ def test_shapes_are_read_in_the_order_of_their_places(subtests: pytest.Subtests)
     for fill, layout, text in (
         (two_columns, BLANK, f"left{words}\n\nleft, low{words}\n\nright{words}\n\nright, low{words}"),
         (labels, BLANK, "Speed\n\n12 kn\n\nCrew\n\n4"),
-        (comparison, COMPARISON, f"# Plans\n\nFor\n\n{PRO}\n\nAgainst\n\n{CONTRA}"),
+        (comparison, COMPARISON, f"# Plans\n\nFor\n\n- {PRO}\n\nAgainst\n\n- {CONTRA}"),
     ):  # fmt: skip
         with subtests.test(text=text):
             assert text_of(deck(fill, layout=layout)) == text
+
+
+def bullets(slide: Any) -> None:
+    shape = slide.placeholders[1]
+    shape.text_frame.text = "Fees rise\nby 3.5%\nThe quay closes\nSource: the board"
+    for number, (level, mark) in enumerate(((0, ""), (1, ""), (0, ""), (0, "<a:buNone/>"))):
+        shape.text_frame.paragraphs[number].level = level
+        if mark:
+            properties = shape.text_frame.paragraphs[number]._p.get_or_add_pPr()
+            properties.append(etree.fromstring(f"<a:x {NAMESPACES}>{mark}</a:x>")[0])
+
+
+def test_paragraphs_have_the_bullets_of_their_placeholder():
+    assert (
+        text_of(deck(bullets, layout=BODY))
+        == "- Fees rise\n  - by 3.5%\n- The quay closes\nSource: the board"
+    )
 
 
 def paragraphs(*xml: str) -> Callable[[Any], object]:
@@ -173,6 +190,7 @@ def test_paragraphs_keep_numbers_levels_scripts_and_equations(subtests: pytest.S
         ((item("one", third), item("a", letter), item("b", letter), item("two", third)),
          "3. one\n  a) a\n  b) b\n4. two"),
         ((item("top", ">"), item("sub", 'lvl="1">')), "top\n- sub"),
+        ((item("top", '><a:buChar char="•"/>'), item("sub", 'lvl="1">')), "- top\n- sub"),
         (("<a:r><a:t>Load 10</a:t></a:r>" + raised.format(6) + "<a:r><a:t> N</a:t></a:r>",), "Load 10⁶ N"),
         (("<a:r><a:t>Area </a:t></a:r><m:m>" + equation + "</m:m>",), "Area $r^{2}$"),
         # The font for symbols has private characters only, the font for letters has letters too.

@@ -182,6 +182,7 @@ FAULTS = {
     small("404 Not Found - HTTP", SENTENCE * 9): None,
     small("Error: page not found when saving", "Save it as a copy."): None,
     small("How to fix page not found errors", "Clear the cache."): None,
+    small("How to fix: Page not found", "Clear the cache."): None,
     small("Why your site cannot be found on Google", "Add a sitemap."): None,
     small("Fehler: Seite nicht gefunden beim Drucken", "Neu starten."): None,
     small("Erreur : page introuvable après une mise à jour", "Videz le cache."): None,

@@ -108,6 +108,31 @@ def test_headings_have_the_numbers_of_their_styles():
     )
 
 
+def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
+    bold = "<w:b/>"
+    styles = '<w:style w:styleId="S"><w:name w:val="clause"/><w:rPr><w:b/></w:rPr></w:style>'
+    parts: Parts = {"numbering": ("numbering", levels(*DECIMAL)), "styles": ("styles", styles)}
+
+    def clause(text: str, level: int = 0) -> str:
+        return numbered(run(text, bold), level)
+
+    for body, text in (
+        (clause("Fees") + numbered("Ships pay.", 1) + clause("Term") + paragraph("One year."),
+         "## 1. Fees\n\n1.1 Ships pay.\n\n## 2. Term\n\nOne year."),
+        (clause("Fees") + clause("Yachts", 1) + paragraph("None."), "## 1. Fees\n\n### 1.1 Yachts\n\nNone."),
+        (paragraph(run("4.2 Fees", bold)) + paragraph("Ships pay."), "### 4.2 Fees\n\nShips pay."),
+        (paragraph("§ 4 Fees", '<w:pStyle w:val="S"/>') + paragraph("x"), "## § 4 Fees\n\nx"),
+        # Items of a list, a sentence, a bold word, a line without a number.
+        (clause("Gloves") + clause("Boots"), "1. Gloves\n2. Boots"),
+        (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
+        (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
+        (paragraph(run("Fees", bold)) + paragraph("x"), "Fees\n\nx"),
+        (paragraph(run("Fees", '<w:b w:val="0"/>'), '<w:pStyle w:val="S"/>') + paragraph("x"), "Fees\n\nx"),
+    ):  # fmt: skip
+        with subtests.test(text=text):
+            assert text_of(body, parts) == text
+
+
 # -- parts --------------------------------------------------------------------------------------------
 
 BEGIN, END = '<w:r><w:fldChar w:fldCharType="begin"{}/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'

@@ -1,0 +1,102 @@
+"""The edge function `rag` in Deno: what it forwards to a deployment, and supabase-js through it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from local import ROOT
+from local.child_processes import free_port, start, wait_until_ready
+from local.npm_tools import npm_path, npm_program
+from shared.services import Services
+from tests.clients.test_supabase_clients import KETTLE, given_for
+from tests.conftest import People
+from tests.external_programs import run_node
+from tests.functions.test_rag_search import tell
+from tests.stand_in_server import Reply, StandIn
+
+FUNCTION = ROOT / "supabase" / "functions" / "rag" / "index.ts"
+
+
+@contextmanager
+def edge_function(deployment: str, folder: Path) -> Iterator[str]:
+    """The address of the function, which forwards to that deployment."""
+    port, log = free_port(), folder / "deno.log"
+    environment = {
+        "RAG_URL": deployment,
+        "DENO_SERVE_ADDRESS": f"tcp:127.0.0.1:{port}",
+        "DENO_DIR": str(folder / "deno"),
+        "HOME": str(folder),
+        "PATH": npm_path(),
+    }
+    command: list[str | Path] = [
+        npm_program("deno"),
+        "run",
+        "--no-config",
+        "--allow-env",
+        "--allow-net",
+        FUNCTION,
+    ]
+    child, url = start(command, environment, log), f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(lambda: "Listening" in log.read_text(), child, log)
+        yield url
+    finally:
+        child.stop()
+
+
+@pytest.fixture
+def deployment() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+def test_supabase_js_calls_the_deployment(people: People, services: Services, tmp_path: Path):
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    with edge_function(people.ann.stack.url, tmp_path) as url:
+        result = run_node(Path(__file__).parent / "edge_function.mjs", given_for(people.ann) | {"url": url})
+    assert "100 degrees" in result["answer"]["answer"]["text"]
+    assert result["search"]["results"][0]["source_title"] == "Kettle manual"
+    assert result["invalid"]["status"] == 400
+    assert result["invalid"]["body"]["error"]["code"] == "invalid_request"
+    assert [row["name"] for row in result["collections"]["data"]] == ["default"]
+    assert result["anonymous"] == 401
+    assert result["preflight"] == [200, "*"]
+    assert '"type": "delta"' in result["events"] or '"type":"delta"' in result["events"]
+
+
+def test_a_stream_arrives_while_the_deployment_writes_it(deployment: StandIn, tmp_path: Path):
+    rest = threading.Event()
+    headers = {"Authorization": "Bearer t", "Cookie": "session=1", "apikey": "k"}
+    deployment.replies(Reply(chunks=[b"data: 1\n\n", rest, b"data: 2\n\n"]))
+    with (
+        edge_function(f"{deployment.url}/", tmp_path) as url,
+        httpx.stream("POST", f"{url}/rag/api/v1/chat?x=1", content=b"{}", headers=headers) as response,
+    ):
+        parts = response.iter_bytes()
+        assert next(parts) == b"data: 1\n\n"
+        rest.set()
+        assert b"".join(parts) == b"data: 2\n\n"
+    (request,) = deployment.requests
+    assert (request.method, request.path, request.body) == ("POST", "/api/v1/chat?x=1", b"{}")
+    assert request.headers["authorization"] == "Bearer t"
+    assert not {"cookie", "apikey"} & request.headers.keys()
+
+
+def test_a_path_names_no_other_host(deployment: StandIn, tmp_path: Path):
+    deployment.replies(Reply(json={}))
+    with StandIn() as other, edge_function(deployment.url, tmp_path) as url:
+        other.replies(Reply(json={}))
+        host = other.url.removeprefix("http://")
+        for path in (f"/rag//{host}/x", f"/rag/@{host}/x", f"/rag@{host}/x", f"/rag/api/../..//{host}/x"):
+            assert httpx.post(f"{url}{path}").status_code == 200
+        assert (len(deployment.requests), other.requests) == (4, [])
+
+
+def test_an_absent_deployment_is_named(tmp_path: Path):
+    with edge_function(f"http://127.0.0.1:{free_port()}", tmp_path) as url:
+        absent = httpx.post(f"{url}/rag/answer", json={})
+    assert (absent.status_code, absent.json()["error"]["code"]) == (502, "deployment_unreachable")
