@@ -15,7 +15,7 @@ from bench.bench_stack import USER_EMAIL, BenchStack, Server, serve_app
 from bench.figures import Figure
 from local.seed_demo import principals_of
 from shared import pipeline
-from shared.answering.platform_chat.prompt import chat_request
+from shared.answering.platform_chat.turn_text import chat_request
 from shared.api.contracts.platform.chat_request import Request
 from shared.models.chat_gateway import ChatGateway
 from shared.text import history_trimming

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.turn import converse
-from shared.answering.platform_chat.types import TurnDone
+from shared.answering.platform_chat.turn_state import TurnDone
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.platform import chat_request as wire

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from shared.access.address_limit import AddressLimit
 from shared.access.anonymous_index_caller import warn_if_anonymous
@@ -61,6 +61,7 @@ from shared.observability.request_record_store import RequestRecorder
 from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")
+Service = TypeVar("Service")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 # Registrations of one address in a process.
@@ -326,31 +327,30 @@ class Services:
 
     def require_signer(self) -> Signer:
         """Raises ApiKeysOff without a key to sign with."""
-        if self.signer is None:
-            raise ApiKeysOff
-        return self.signer
+        return _required(self.signer, ApiKeysOff)
 
     def require_chat_gateway(self) -> ChatGateway:
         """Raises NoModel without one, ModelQuotaExceeded."""
-        if self._configured_gateway is None:
-            raise NoModel
+        gateway = _required(self._configured_gateway, NoModel)
         require(Quota.MODEL)
-        return self._configured_gateway
+        return gateway
 
     def require_storage(self) -> Storage:
         """Raises StorageOff without one."""
-        if self.storage is None:
-            raise StorageOff
-        return self.storage
+        return _required(self.storage, StorageOff)
 
     def require_snapshots(self) -> Store:
         """Raises SnapshotsOff without a storage for them."""
-        if self.snapshots is None:
-            raise SnapshotsOff
-        return self.snapshots
+        return _required(self.snapshots, SnapshotsOff)
 
     def close(self) -> None:
         """Close the connections. The services cannot be used after this."""
         for service in list(vars(self).values()):
             if isinstance(service, Closeable):
                 service.close()
+
+
+def _required(service: Service | None, off: type[RagError]) -> Service:
+    if service is None:
+        raise off
+    return service

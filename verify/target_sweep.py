@@ -81,8 +81,8 @@ class Sweep:
         self.objects = self.factory.create()
         self._baseline = self._state.rows(Extent())
 
-    def renew_if_changed(self) -> None:
-        if self._baseline - self._state.rows(Extent()):
+    def renew_if_changed(self, rows: Rows | None = None) -> None:
+        if self._baseline - (self.rows() if rows is None else rows):
             self.renew()
 
     def rows(self) -> Rows:
@@ -156,8 +156,9 @@ class Sweep:
         )
         markers = (self.actors.marker, self.actors.private_marker, self.actors.org_marker)
         ids = self.objects.ids - {self.actors.org_id}
-        effect = leak(response, request, markers, ids) or difference(before, self.rows())
-        self.renew_if_changed()
+        after = self.rows()
+        effect = leak(response, request, markers, ids) or difference(before, after)
+        self.renew_if_changed(after)
         return response, effect if response.is_success else ""
 
     def private_control_findings(self, target: Target, control: Control) -> Iterator[Finding]:

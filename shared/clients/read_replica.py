@@ -40,7 +40,10 @@ READ_AFTER = "X-Rag-Read-After"
 # Time-out of a call, retries included.
 DATABASE_SECONDS = 10.0
 # Functions that only read, and whose results may be older than the last write.
-READS = {"rag_match", "rag_search", "rag_similar", "rag_graph_search", "rag_widen", "rag_graph_of"}
+READS = {
+    "rag_match", "rag_search", "rag_judged_search", "rag_similar", "rag_graph_search", "rag_widen",
+    "rag_graph_of",
+}  # fmt: skip
 # Functions that change what a search finds. A reply to another write, such as a count, names no transaction.
 WRITES = {
     "rag_add_document", "rag_create_collection", "rag_delete_collection", "rag_delete_document",

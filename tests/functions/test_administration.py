@@ -1,7 +1,6 @@
 """The platform's health and stats over HTTP, on the real stack."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import ROOT, access_tokens, declared_schema
+from local import access_tokens, declared_schema
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.stack import Stack
@@ -513,7 +512,3 @@ def test_code_and_database_have_the_newest_migration(world: World):
     newest = max(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")
     assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
-
-
-def test_the_version_is_the_project_s_version():
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION

@@ -1,6 +1,6 @@
 """Refusals of bad credentials in the envelope of each contract, and users without an org or with several.
 
-tests/isolation/test_bad_tokens.py has the faults of tokens, the attack sweep (verify/) has every route."""
+tests/local/test_signing_keys.py has the faults of tokens, the attack sweep (verify/) has every route."""
 
 from typing import Any
 

@@ -527,9 +527,3 @@ def test_a_missing_collection_accepts_no_documents(people: People):
         listed = people.ann.request("GET", f"{PATH}?collection_id={unknown}")
         for response in (listed, write(people.ann, unknown), upload(people.ann, unknown)):
             assert error(response, 404)["code"] == "collection_not_found"
-
-
-def test_only_the_schedule_s_token_starts_the_worker(people: People):
-    for token in ["", "Bearer x", "Bearer", f"Bearer {people.ann.token()}"]:
-        response = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
-        assert response.status_code == 401, token

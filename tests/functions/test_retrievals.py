@@ -2,7 +2,6 @@
 
 import hashlib
 from functools import partial
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -188,17 +187,6 @@ def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtest
             refused = platform_error(shared_people.ann.post(PATH, body), 400)
             assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
             assert refused["details"]["field"] == field
-
-
-def test_operators_on_metadata_apply_in_every_mode(
-    subtests: pytest.Subtests, services: Services, people: People
-):
-    for title, metadata in metadata_filters.METADATA.items():
-        put(services, people.ann, "docs", title, OUTAGE, metadata=metadata)
-    # tests/sql/search/test_metadata_filter.py has every operator in every kind of search.
-    for mode, (metadata, expected) in zip(cycle(MODES), metadata_filters.OPERATORS):
-        with subtests.test(mode=mode, metadata=metadata):
-            assert titles(people.ann, mode=mode, metadata_filter=metadata) == set(expected.split())
 
 
 def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, shared_people: People):

@@ -183,6 +183,3 @@ def test_the_look_up_token_is_not_a_user(library: Library):
         assert people.ada.rpc("rag_list_keys", token=token).json() == []
         assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}, token=token).json() is False
     assert library.is_unchanged()
-
-
-# -- budgets and counters -----------------------------------------------------------------------------

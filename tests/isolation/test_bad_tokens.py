@@ -2,32 +2,12 @@
 
 import pytest
 
-from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS
+from tests.isolation.bad_tokens import BAD_USERS
 from tests.isolation.victim_documents import (
-    HTTP_ROUTES,
     MATCH,
     Library,
-    assert_refused,
     assert_tells_nothing,
 )
-
-
-def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared_library: Library):
-    ann = shared_library.people.ann
-    for fault, make in {**BAD_TOKENS, **BAD_USERS}.items():
-        with subtests.test(fault=fault):
-            answer = shared_library.ask(HTTP_ROUTES[0], ann.headers(make(ann)))
-            assert_refused(answer, 401, shared_library)
-            assert answer.json()["error"]["code"] == "unauthorized"
-
-
-def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, shared_library: Library):
-    ann = shared_library.people.ann
-    for fault, make in BAD_TOKENS.items():
-        with subtests.test(fault=fault):
-            answer = shared_library.ask(MATCH, ann.headers(make(ann)))
-            assert answer.status_code == 401, answer.text
-            assert_tells_nothing(answer, shared_library)
 
 
 def test_a_token_without_a_user_finds_nothing_through_postgrest(

@@ -3,10 +3,9 @@
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
-from tests.actors import Actor, World
+from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest
 
@@ -87,15 +86,3 @@ def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
     ingest(people.alf, {"text": "Another.", "document_id": "plan"}, namespace="vault")
     assert delete(people.alf, "plan", "vault").status_code == 204
     assert ids(people.ann, "vault") == ["shared", "plan"]
-
-
-# -- the trail of events --------------------------------------------------------------------------------
-
-
-def test_recorded_events_cannot_be_changed(people: People, world: World):
-    ingest_plan(people.ann)
-    for actor in (people.ann, people.ada):
-        for statement in ("update rag.audit_events set chunk_count = 0", "delete from rag.audit_events"):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(actor, statement)
-    assert len(events(people.ada)) == 1

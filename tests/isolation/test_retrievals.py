@@ -20,16 +20,6 @@ def stats(actor: Actor, token: str | None = None) -> Row:
     return body
 
 
-def test_another_org_s_statistics_are_hidden(library: Library):
-    people = library.people
-    before = stats(people.ada)
-    assert (before["total_documents"], before["total_collections"]) == (2, 1)
-    for number in range(3):
-        people.bob.post("/api/v1/collections", {"name": f"more {number}"})
-    after = stats(people.ada)
-    assert after == {**before, "api_calls_today": before["api_calls_today"] + 1}
-
-
 def test_an_admin_of_one_org_is_a_member_in_another(library: Library, world: World):
     """By their own token, by one narrowed to that org, and by keys for it: figures and queues are of the org
     that they administer."""

@@ -69,8 +69,8 @@ class Composer:
 
     def _reference(self, evidence: Evidence) -> Reference:
         match = self.matches[evidence.match_index]
-        for citation in self.citations:
-            if citation.match.chunk_id == match.chunk_id:
-                return Reference(citation.number, evidence.start, evidence.end)
-        self.citations.append(NumberedCitation(len(self.citations) + 1, match))
-        return Reference(len(self.citations), evidence.start, evidence.end)
+        numbers = {citation.match.chunk_id: citation.number for citation in self.citations}
+        number = numbers.get(match.chunk_id, len(self.citations) + 1)
+        if number > len(self.citations):
+            self.citations.append(NumberedCitation(number, match))
+        return Reference(number, match, evidence.start, evidence.end)

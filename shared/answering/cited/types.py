@@ -9,9 +9,10 @@ from shared.types import Judgement, Match, TextDelta, Usage
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Evidence of a sentence: a citation's number, and [start, end) of the document's text."""
+    """Evidence of a sentence: a citation's number and match, and [start, end) of the document's text."""
 
     number: int
+    match: Match
     start: int
     end: int
 

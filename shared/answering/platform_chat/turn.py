@@ -16,9 +16,9 @@ from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
 from shared.answering.platform_chat.multi_step_search import median, search_in_steps
-from shared.answering.platform_chat.turn_state import Caller, TurnState
+from shared.answering.platform_chat.turn_state import Caller, Event, TurnDone, TurnState
 from shared.answering.platform_chat.turn_text import generate
-from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
+from shared.answering.platform_chat.types import Message, Sources, Turn
 from shared.errors import logged
 from shared.generation.cited_documents import best_of_documents
 from shared.generation.refusal_texts import insufficient
@@ -120,31 +120,22 @@ def _turn_done(
 ) -> TurnDone:
     usage = state.usage + (state.query_model.usage if state.query_model else Usage())
     session_id = _save(state, usage)
-    withheld = judgement.confidence is Confidence.LOW
     answered = request_recording.of_generated(
         state.turn.question,
         state.queries,
         state.results.by_score(),
         judgement,
-        None if withheld else state.text,
+        None if judgement.confidence is Confidence.LOW else state.text,
         state.generated,
         usage if state.services.chat_gateway else None,
     )
     total_ms = milliseconds_since(started)
     is_recorded = request_recording.record(state.services, state.caller, answered)
     return TurnDone(
-        turn=state.turn,
-        search_query=state.question,
-        sub_queries=tuple(state.results.by_query) if state.turn.deep else (),
-        matches=state.results.by_score(),
-        judgement=judgement,
-        withheld=withheld,
-        text=state.text,
-        model=state.model,
-        usage=usage,
-        retrieval_tokens=state.retrieval_tokens,
-        session_id=session_id or state.session.session_id or NIL,
-        collection_id=state.session.collection_id,
+        state,
+        judgement,
+        usage,
+        session_id or state.session.session_id or NIL,
         is_saved=session_id is not None,
         is_recorded=is_recorded,
         milliseconds=total_ms,

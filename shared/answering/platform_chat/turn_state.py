@@ -9,10 +9,19 @@ from shared import pipeline
 from shared.answering.chat_completions.openai_request import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.multi_step_search import SubQueryResults
-from shared.answering.platform_chat.types import Message, Session, Turn
+from shared.answering.platform_chat.types import Message, ReasoningStep, Session, Sources, SubQuery, Turn
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.services import Services
-from shared.types import GeneratedText, Judgement, Principal, Query, SearchResult, Usage
+from shared.types import (
+    Confidence,
+    GeneratedText,
+    Judgement,
+    Principal,
+    Query,
+    SearchResult,
+    TextDelta,
+    Usage,
+)
 
 Caller = Callable[[], Principal]
 
@@ -57,3 +66,38 @@ class TurnState:
         result = pipeline.search_for_answer(self.services, caller, query)
         self.judgements[text] = pipeline.judge_search(self.services, caller, query, result).judgement
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDone:
+    """The answered turn, with the judgement of its text. `is_saved`: false if the session was deleted or the
+    database failed; `session_id`: NIL without a session; `is_recorded`: the request has a record
+    (request_recording.py)."""
+
+    state: TurnState
+    judgement: Judgement
+    usage: Usage
+    session_id: str
+    is_saved: bool
+    is_recorded: bool
+    milliseconds: int
+    retrieval_ms: int
+    generation_ms: int
+
+    @property
+    def sub_queries(self) -> tuple[str, ...]:
+        """Those of deep reasoning."""
+        return tuple(self.state.results.by_query) if self.state.turn.deep else ()
+
+    @property
+    def withheld(self) -> bool:
+        """Whether confidence was low, and no model was called."""
+        return self.judgement.confidence is Confidence.LOW
+
+    @property
+    def is_extractive(self) -> bool:
+        return self.state.model == EXTRACTIVE
+
+
+# Sources come first; deep reasoning repeats Step, SubQuery, Sources.
+Event = ReasoningStep | SubQuery | Sources | TextDelta | TurnDone

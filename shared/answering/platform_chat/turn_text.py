@@ -1,21 +1,27 @@
-"""Text of a turn: written by the model or extracted."""
+"""Text of a turn, written by the model or extracted, and the request to the model."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.platform_chat.prompt import chat_request
+from shared.answering.platform_chat.conversation_history import trim_history
 from shared.answering.platform_chat.turn_state import TurnState
+from shared.answering.platform_chat.types import Message, Turn
 from shared.generation.cited_documents import cite
 from shared.generation.generators import GenerationRequest
+from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.generation.refusal_texts import missing_note
 from shared.graph.graph_as_text import graph_context
 from shared.models.chat_stream import Body
-from shared.text import history_trimming
+from shared.text.citation_marks import excerpt
+from shared.text.history_trimming import HISTORY_TOKENS
+from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Graph, Judgement
+from shared.types import GeneratedText, Graph, Judgement, Match
+
+CONNECTIONS = "How what the documents name is connected"
 
 
 async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str]:
@@ -74,5 +80,33 @@ def _chat_request(state: TurnState) -> tuple[Body, str]:
         connections,
         state.history,
         state.services.settings.rag_context_tokens,
-        history_trimming.HISTORY_TOKENS,
+        HISTORY_TOKENS,
     )
+
+
+def chat_request(
+    turn: Turn,
+    model: str,
+    matches: Sequence[Match],
+    connections: str,
+    history: Sequence[Message],
+    context_tokens: int,
+    history_tokens: int,
+) -> tuple[Body, str]:
+    """The body of a chat completion, and its context. `connections`: the graph as text."""
+    fence = Fence()
+    context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
+    if connections:
+        # Its names are from documents, so it is data too.
+        context = "\n".join([context, excerpt(CONNECTIONS, connections, fence).rstrip("\n")])
+    system = "\n\n".join(filter(None, (system_prompt(fence, may_abstain=True), turn.instruction)))
+    messages = [
+        *(_message("system", text) for text in (system, *turn.system_messages)),
+        *(_message(message.role, message.content) for message in trim_history(history, history_tokens)),
+        _message("user", TURN.format(context=context, question=turn.question)),
+    ]
+    return {"model": model, "messages": messages, **turn.sampling.specified()}, context
+
+
+def _message(role: str, content: str) -> Body:
+    return {"role": role, "content": content}

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.generation.extractive.answer import MODEL as EXTRACTIVE
-from shared.types import Judgement, Match, Query, Sampling, TextDelta, Usage
+from shared.types import Match, Query, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +63,3 @@ class SubQuery:
 @dataclass(frozen=True, slots=True)
 class Sources:
     matches: tuple[Match, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDone:
-    """The answered turn. `search_query`: the rewritten question; `sub_queries`: those of deep reasoning;
-    `withheld`: confidence was low, and no model was called; `retrieval_tokens`: those of the passages;
-    `is_saved`: false if the session was deleted or the database failed; `session_id`: NIL without a
-    session; `is_recorded`: the request has a record (request_recording.py)."""
-
-    turn: Turn
-    search_query: str
-    sub_queries: tuple[str, ...]
-    matches: tuple[Match, ...]
-    judgement: Judgement
-    withheld: bool
-    text: str
-    model: str
-    usage: Usage
-    retrieval_tokens: int
-    session_id: str
-    collection_id: str | None
-    is_saved: bool
-    is_recorded: bool
-    milliseconds: int
-    retrieval_ms: int
-    generation_ms: int
-
-    @property
-    def is_extractive(self) -> bool:
-        return self.model == EXTRACTIVE
-
-
-# Sources come first; deep reasoning repeats Step, SubQuery, Sources.
-Event = ReasoningStep | SubQuery | Sources | TextDelta | TurnDone

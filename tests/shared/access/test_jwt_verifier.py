@@ -102,6 +102,7 @@ WRONG: dict[str, list[Any]] = {
     "exp": ["never", "", [], {}, True],
     "sub": ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"],
     "role": ["anon", "service_role", "Authenticated", "", ["authenticated"], 1],
+    "iss": ["https://another.example/auth/v1", f"{access_tokens.issuer(URL)}/", "", None, 7],
 }
 
 

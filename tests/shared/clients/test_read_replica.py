@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from functions import indexes, rag_search
+from functions import indexes, rag_answer, rag_search
 from local.child_processes import Child, free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.postgres import SUPERUSER, Postgres
@@ -210,6 +210,15 @@ def test_a_search_reads_the_replica(replicated: Replicated, actor: Actor, no_pau
         replicated.add(actor, OVEN)
         assert replicated.search(actor) == [KILN]
     eventually(lambda: set(replicated.search(actor)) == {KILN, OVEN})
+
+
+def test_the_search_of_an_answer_reads_the_replica(replicated: Replicated, actor: Actor, no_pause: None):
+    replicated.add(actor, KILN)
+    eventually(lambda: replicated.search(actor) == [KILN])
+    with replicated.paused(), replicated.client(rag_answer.app) as client:
+        replicated.add(actor, OVEN)
+        response = client.post("/api/rag/answer", json={"query_text": QUESTION}, headers=actor.headers())
+        assert response.json()["context_used"]["chunks_retrieved"] == 1
 
 
 def test_a_client_reads_its_own_writes(replicated: Replicated, actor: Actor, no_pause: None):

@@ -9,13 +9,7 @@ import pytest
 
 from shared.config import Settings
 from shared.errors import (
-    GenerationBusy,
-    GenerationEmpty,
     GenerationFailed,
-    GenerationRefused,
-    GenerationTimedOut,
-    ModelUnauthorized,
-    ModelWithoutCredit,
     RagError,
 )
 from shared.generation.cited_documents import cite
@@ -255,51 +249,11 @@ def refusal(status: int, **headers: str) -> Reply:
     return Reply(status=status, json={"error": error}, headers=headers)
 
 
-def test_a_busy_gateway_raises_busy_with_its_retry_after(service: StandIn):
-    error = failure(service, refusal(429, **{"Retry-After": "17"}))
-    assert type(error) is GenerationBusy
-    assert error.status == 503
-    assert error.headers == {"Retry-After": "17"}
-
-
 def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
         with subtests.test(wait=wait), StandIn() as service:
             error = failure(service, refusal(429, **({} if wait is None else {"Retry-After": wait})), 3)
             assert error.headers == {"Retry-After": "30"}
-
-
-def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
-    refused, failed, unauthorized = GenerationRefused, GenerationFailed, ModelUnauthorized
-    # Without parameters a refused request is sent again, as is one that a busy endpoint refused.
-    for status, expected, requests in (
-        (400, refused, 2), (401, unauthorized, 1), (402, ModelWithoutCredit, 1), (403, unauthorized, 1),
-        (404, refused, 2), (413, refused, 2), (422, refused, 2), (500, failed, 1), (502, failed, 3),
-        (503, GenerationBusy, 3), (529, GenerationBusy, 3),
-    ):  # fmt: skip
-        with subtests.test(status=status), StandIn() as service:
-            assert type(failure(service, refusal(status), requests)) is expected
-
-
-def test_a_gateway_time_out_is_reported_as_such(service: StandIn):
-    error = failure(service, Reply(delay=30), rag_llm_timeout_seconds=0.5)
-    assert type(error) is GenerationTimedOut
-    assert (error.status, error.code) == (500, "generation_timeout")
-
-
-def test_a_model_without_a_text_is_asked_once_more(subtests: pytest.Subtests):
-    cases: dict[str, Reply] = {
-        "no text": says(""),
-        "white space": says(" \n"),
-        "null text": says(None),
-        "no choices": Reply(json={"choices": []}),
-        "null message": Reply(json={"choices": [{"index": 0, "message": None}]}),
-        "thoughts alone": says("<think>upstream"),
-        "parts without a text": says([{"type": "thinking", "thinking": "upstream"}]),
-    }
-    for case, reply in cases.items():
-        with subtests.test(case), StandIn() as service:
-            assert type(failure(service, reply, 2)) is GenerationEmpty
 
 
 def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):

@@ -94,21 +94,6 @@ def bob(services: Services, people: People) -> Member:
     return Member(services, people.bob, "").with_collection("docs")
 
 
-def test_an_added_document_is_found_after_processing(bob: Member, alf: Member, ann: Member, worker: Worker):
-    document = ann.bring("The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
-    assert (document["status"], document["chunk_count"]) == ("processing", 0)
-    assert alf.texts() == []
-    assert worker.work() == BatchResult(claimed=1, completed=1)
-    row = alf.row(document)
-    assert (row["status"], row["chunk_count"], row["error_code"]) == ("completed", 1, None)
-    assert row["content_hash"] == document["content_hash"]
-    assert row["processing_info"]["service_used"] == "text"
-    assert row["processing_info"]["embedding_model"] == ann.services.embedder.model
-    assert alf.texts() == ["The kiln becomes 1,280 degrees hot."]
-    assert bob.texts() == []
-    assert worker.work() == BatchResult()
-
-
 def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(ann: Member, worker: Worker):
     good = ann.bring("The kiln is hot.")
     bad = [
@@ -696,18 +681,6 @@ def test_a_document_deleted_during_processing_stays_deleted(
         worker._store(read, [[1.0] * 1536]) if read else worker._load(job)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document["id"]) == [(0,)]
-
-
-def test_the_old_version_is_found_until_the_new_one_is_ready(ann: Member, worker: Worker):
-    first = ann.bring("The kiln is hot.", external_id="kiln")
-    worker.work()
-    second = ann.bring("The kiln is cold.", external_id="kiln", title="Kiln 2")
-    assert second["id"] == first["id"]
-    assert second["status"] == "processing"
-    assert ann.texts() == ["The kiln is hot."]
-    worker.work()
-    assert ann.texts() == ["The kiln is cold."]
-    assert ann.row(first)["title"] == "Kiln 2"
 
 
 def test_an_unreadable_version_keeps_the_old_one(ann: Member, worker: Worker):

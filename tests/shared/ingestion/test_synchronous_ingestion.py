@@ -178,16 +178,6 @@ def test_a_document_of_invisible_characters_only_or_with_a_lone_surrogate_is_ref
 # -- the real database --------------------------------------------------------------------------------
 
 
-def test_a_document_is_searchable_when_ingest_returns(services: Services, people: People):
-    stored = put(services, people.ann)
-    assert (stored.replaced, stored.chunks) == (False, 1)
-    (hit,) = pipeline.search(
-        services, people.alf.principal, Query("When does the kettle switch off?")
-    ).matches
-    assert hit.document_id == stored.document_id
-    assert (hit.text, hit.title) == (KETTLE, "Kettle manual")
-
-
 def test_every_chunk_is_the_stored_text_of_its_span(services: Services, people: People, world: World):
     text = "\r\n".join(
         f"## Part {number} 👩‍👩‍👧\r\n\u200bDer Kessel Nr. {number} fasst 1,7 Liter.\u202e "
@@ -283,15 +273,6 @@ def test_labels_in_metadata_fill_the_field_only_if_all_are_valid(subtests: pytes
     for labels, expected in cases:
         with subtests.test(labels=labels):
             assert NewDocument("org", "t", "x", metadata={"labels": labels}).fields()["labels"] == expected
-
-
-def test_the_same_name_in_another_org_or_collection_is_another_document(services: Services, people: People):
-    first = put(services, people.ann, external_id="kettle")
-    elsewhere = put(services, people.bob, external_id="kettle")
-    aside = put(services, people.ann, external_id="kettle", collection="aside")
-    assert len({first.document_id, elsewhere.document_id, aside.document_id}) == 3
-    assert not any(stored.replaced for stored in (first, elsewhere, aside))
-    assert len(texts_found(services, people.bob)) == 1
 
 
 @pytest.fixture

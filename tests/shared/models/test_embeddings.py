@@ -106,11 +106,6 @@ def test_texts_are_sent_in_batches_of_128_and_returned_in_order(service: StandIn
     assert [vector[0] for vector in results] == [float(number + 1) for number in range(300)]
 
 
-def test_vectors_are_ordered_by_their_index(service: StandIn):
-    service.replies(vectors([3.0], [1.0], [2.0], places=[2, 0, 1]))
-    assert [vector[0] for vector in embed(hosted(service), ["a", "b", "c"], Role.DOCUMENT)] == [1.0, 2.0, 3.0]
-
-
 def test_an_empty_list_sends_no_request(service: StandIn):
     assert embed(hosted(service), [], Role.DOCUMENT) == []
     assert service.requests == []
@@ -167,28 +162,9 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
-    for status in (429, 502):
-        with subtests.test(status=status), StandIn() as service:
-            service.replies(refusal(status), vectors([1.0]))
-            assert embed(hosted(service), ["a text"], Role.DOCUMENT)[0][0] == 1.0
-            assert len(service.requests) == 2
-            assert service.requests[0].json == service.requests[1].json
-
-
-@pytest.mark.usefixtures("short_pauses")
 def test_a_broken_connection_is_retried(service: StandIn):
     service.replies(Reply(drop=True), vectors([1.0]))
     assert embed(hosted(service), ["a text"], Role.DOCUMENT)[0][0] == 1.0
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.Subtests):
-    for status in (429, 500):
-        with subtests.test(status=status), StandIn() as service:
-            service.replies(refusal(status))
-            failure(service)
-            assert len(service.requests) == 3
 
 
 @pytest.mark.usefixtures("short_pauses")
@@ -260,13 +236,6 @@ def test_local_vectors_are_padded_unit_vectors_and_close_for_similar_texts(embed
 
     assert cosine(kettle, boiler) > 0.7
     assert cosine(kettle, football) < 0.3
-
-
-def test_local_vectors_do_not_depend_on_the_batch(embedder: Embedder):
-    texts = ["short", "a text of some more words than the first", "x " * 400, "", "👩‍👩‍👧"]
-    together = embed(embedder, texts, Role.DOCUMENT)
-    for text, vector in zip(texts, together, strict=True):
-        assert embed(embedder, [text], Role.DOCUMENT)[0] == pytest.approx(vector, abs=1e-5)
 
 
 def test_no_provider_s_library_is_imported_before_its_use():

@@ -312,17 +312,6 @@ def test_rotations_respect_the_limit_of_keys(people: People, world: World):
 # -- open ---------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_exchanged_for_its_rights(people: People, world: World):
-    people.ann.put([vector(1)], collection="manuals")
-    digest, expiry = fresh(), "2999-01-01T00:00:00+00:00"
-    key = created(people.ann, digest, scopes=["chat:read"], collection="manuals", expires_at=expiry)
-    world.sql("update rag.api_keys set requests_per_minute = 9 where id = %s", key["id"])
-    ((collection,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
-    rights = {"collection_id": collection, "scopes": ["chat:read"], "requests_per_minute": 9}
-    owner = {"key_id": key["id"], "org_id": people.acme.id, "owner_id": people.ann.id}
-    assert open_key(people.ann, digest) == [{**owner, **rights, "expires_at": expiry}]
-
-
 def test_an_exchange_records_its_time_and_an_ended_key_has_none(people: People, world: World):
     for change in ("revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"):
         digest = fresh()

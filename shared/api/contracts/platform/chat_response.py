@@ -6,7 +6,8 @@ from typing import Self
 from pydantic import AliasPath, BaseModel, Field
 from starlette.responses import JSONResponse
 
-from shared.answering.platform_chat.types import Event, ReasoningStep, Sources, SubQuery, TurnDone
+from shared.answering.platform_chat.turn_state import Event, TurnDone
+from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
 from shared.api.contracts.shared_fields import (
@@ -52,7 +53,7 @@ class Usage(BaseModel):
             completion_tokens=completion,
             total_tokens=prompt + completion,
             # Our count is an upper bound, which may exceed the gateway's.
-            retrieval_tokens=min(done.retrieval_tokens, prompt),
+            retrieval_tokens=min(done.state.retrieval_tokens, prompt),
         )
 
 
@@ -65,9 +66,9 @@ class Metadata(ResponseModel):
     request_id: str
     session_id: str
     user_id: str
-    collection_id: str | None
+    collection_id: str | None = Field(validation_alias=AliasPath("state", "session", "collection_id"))
     retrieval_mode: str
-    model: str
+    model: str = Field(validation_alias=AliasPath("state", "model"))
     latency_ms: int = Field(validation_alias="milliseconds")
     retrieval_latency_ms: int = Field(validation_alias="retrieval_ms")
     generation_latency_ms: int = Field(validation_alias="generation_ms")
@@ -75,7 +76,7 @@ class Metadata(ResponseModel):
     preset: str
     reasoning_mode: str
     is_follow_up: bool
-    search_query: str
+    search_query: str = Field(validation_alias=AliasPath("state", "question"))
     sub_queries: list[str]
     confidence: Score = Field(validation_alias=AliasPath("judgement", "score"))
     confidence_detail: ConfidenceDetail = Field(validation_alias="judgement")
@@ -86,7 +87,7 @@ class Metadata(ResponseModel):
 
     @classmethod
     def of_turn(cls, request: Request, user_id: str, done: TurnDone) -> Self:
-        trace = current.get()
+        trace, state = current.get(), done.state
         return cls.of(
             done,
             request_id=trace.request_id if trace else "",
@@ -95,7 +96,8 @@ class Metadata(ResponseModel):
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,
-            is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
+            sub_queries=done.sub_queries,
+            is_follow_up=state.turn.is_follow_up or state.question != state.turn.question,
         )
 
 
@@ -109,9 +111,9 @@ class Response(BaseModel):
     @classmethod
     def of(cls, request: Request, user_id: str, done: TurnDone) -> Self:
         return cls(
-            query=done.turn.question,
-            response=done.text,
-            sources=sources(done.matches),
+            query=done.state.turn.question,
+            response=done.state.text,
+            sources=sources(done.state.results.by_score()),
             usage=Usage.of(done),
             metadata=Metadata.of_turn(request, user_id, done),
         )

@@ -127,14 +127,14 @@ class RetrievalGraph(ResponseModel):
     evidence: list[str]
 
 
-class RetrievalMetadata(BaseModel):
+class RetrievalMetadata(ResponseModel):
     """`reranked_by`: the reranker's model, null without one; `rerank_failed`: a reranker was requested, but
     it failed or none is configured; `exact`: whether every candidate's vector was compared, null for a
     keyword search; `considered`: the number of compared chunks."""
 
     mode: ModeName
     total_results: int
-    retrieval_time_ms: int
+    retrieval_time_ms: int = Field(validation_alias="milliseconds")
     reranked_by: str | None
     rerank_failed: bool
     exact: bool | None
@@ -166,13 +166,5 @@ class Response(BaseModel):
             graph_context=context or None if graph else None,
             graph=RetrievalGraph.of(graph) if graph else None,
             results=[Result.of_match(match, rank) for rank, match in enumerate(result.matches, 1)],
-            retrieval_metadata=RetrievalMetadata(
-                mode=request.mode,
-                total_results=count,
-                retrieval_time_ms=result.milliseconds,
-                reranked_by=result.reranked_by,
-                rerank_failed=result.rerank_failed,
-                exact=result.exact,
-                considered=result.considered,
-            ),
+            retrieval_metadata=RetrievalMetadata.of(result, mode=request.mode, total_results=count),
         )

@@ -87,11 +87,11 @@ class Citation(ResponsePart):
     page_end: PageEnd = None
 
 
-class Reference(WireModel):
+class Reference(ResponsePart):
     """A passage that supports a sentence."""
 
-    document_id: DocumentId
-    chunk_id: ChunkId
+    document_id: DocumentId = Field(validation_alias=AliasPath("match", "document_id"))
+    chunk_id: ChunkId = Field(validation_alias=AliasPath("match", "chunk_id"))
     span: Span
 
 
@@ -113,24 +113,15 @@ class Support(WireModel):
 
     @classmethod
     def of(cls, answer: ComposedAnswer) -> Self:
-        counts = Counter(reason for reasons in answer.dropped for reason in reasons)
-        matches = {citation.number: citation.match for citation in answer.citations}
         return cls(
             kept=len(answer.sentences),
             dropped=len(answer.dropped),
-            reasons=dict(counts),
+            reasons=Counter(reason for reasons in answer.dropped for reason in reasons),
             sentences=[
                 Sentence(
                     text=answer.text[sentence.start : sentence.end],
                     span=Span.of(sentence),
-                    references=[
-                        Reference(
-                            document_id=matches[reference.number].document_id,
-                            chunk_id=matches[reference.number].chunk_id,
-                            span=Span.of(reference),
-                        )
-                        for reference in sentence.references
-                    ],
+                    references=[Reference.of(each, span=each) for each in sentence.references],
                 )
                 for sentence in answer.sentences
             ],
@@ -147,14 +138,14 @@ class Retrieval(WireModel):
         return cls(results=results(result), latency_ms=result.milliseconds)
 
 
-class Generation(WireModel):
+class Generation(ResponsePart):
     """`model` is "extractive" for an answer of the documents' own sentences."""
 
     model: str
     answer_type: Literal["abstractive", "extractive"]
-    latency_ms: int
-    prompt_tokens: int
-    completion_tokens: int
+    latency_ms: int = Field(validation_alias="generation_ms")
+    prompt_tokens: int = Field(validation_alias=AliasPath("usage", "prompt_tokens"))
+    completion_tokens: int = Field(validation_alias=AliasPath("usage", "completion_tokens"))
 
 
 class Response(WireModel):
@@ -185,14 +176,8 @@ class Response(WireModel):
             support=Support.of(answer),
             rationale=Rationale.of(retrieval.result) if request.include.rationale else None,
             retrieval=Retrieval.of(retrieval),
-            generation=Generation(
-                model=done.model,
-                answer_type="abstractive" if done.abstractive else "extractive",
-                latency_ms=done.generation_ms,
-                prompt_tokens=done.usage.prompt_tokens,
-                completion_tokens=done.usage.completion_tokens,
-            ),
-            usage=Usage.of(retrieval.result, done.milliseconds),
+            generation=Generation.of(done, answer_type="abstractive" if done.abstractive else "extractive"),
+            usage=Usage.of_search(retrieval.result, done.milliseconds),
             ignored_filters=ignored_names(request.constraints),
             request_id=request_id(),
         )

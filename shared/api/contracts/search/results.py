@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasPath, Field, model_validator
 
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel, WorkspaceId
 from shared.api.contracts.shared_fields import PageEnd, PageNumber, Score, Section
@@ -113,34 +113,28 @@ class Rationale(WireModel):
         )
 
 
-class TimeRange(WireModel):
+class TimeRange(ResponsePart):
     after: datetime | None
     before: datetime | None
 
 
-class Usage(WireModel):
+class Usage(ResponsePart):
     """`stages` are milliseconds; embeddingVersion is null if nothing was embedded."""
 
     latency_ms: int
     router_scope: Literal["workspace", "org"]
-    inferred_family: str | None
+    inferred_family: str | None = Field(validation_alias=AliasPath("route", "family"))
     inferred_time_range: TimeRange
-    contribution_shares: dict[str, float]
+    contribution_shares: dict[str, float] = Field(validation_alias="shares")
     stages: dict[str, float]
-    embedding_version: str | None
+    embedding_version: str | None = Field(validation_alias="embedding_model")
 
     @classmethod
-    def of(cls, result: RoutedResult, milliseconds: int) -> Self:
-        route, time_range = result.route, result.time_range
-        return cls(
-            latency_ms=milliseconds,
-            router_scope="org" if result.scope is SearchScope.ORG else "workspace",
-            inferred_family=route.family,
-            inferred_time_range=TimeRange(
-                after=time_range.after if time_range else None,
-                before=time_range.before if time_range else None,
-            ),
-            contribution_shares=result.shares,
-            stages=result.stages,
-            embedding_version=result.embedding_model,
-        )
+    def of_search(cls, result: RoutedResult, milliseconds: int) -> Self:
+        time_range = result.time_range or {"after": None, "before": None}
+        scope = router_scope(result)
+        return cls.of(result, latency_ms=milliseconds, router_scope=scope, inferred_time_range=time_range)
+
+
+def router_scope(result: RoutedResult) -> str:
+    return "org" if result.scope is SearchScope.ORG else "workspace"

@@ -62,7 +62,7 @@ class Response(WireModel):
             results=results(result, document=include.document),
             rationale=Rationale.of(result) if include.rationale else None,
             context=result.context,
-            usage=Usage.of(result, result.milliseconds),
+            usage=Usage.of_search(result, result.milliseconds),
             ignored_filters=ignored_names(request.filters),
             request_id=request_id(),
         )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
 from shared.api.contracts.search import results
-from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.camel_case import ResponsePart, WireModel
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.requests_and_limits import (
     Id,
@@ -16,7 +16,6 @@ from shared.api.contracts.search.requests_and_limits import (
     RetrievalFilters,
     RetrievalRequest,
 )
-from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import ResultKind, SimilarTo
 
@@ -57,11 +56,11 @@ class Request(RetrievalRequest):
         )
 
 
-class Usage(WireModel):
-    latency_ms: int
+class Usage(ResponsePart):
+    latency_ms: int = Field(validation_alias="milliseconds")
     router_scope: Literal["workspace", "org"]
     stages: dict[str, float]
-    embedding_version: str | None
+    embedding_version: str | None = Field(validation_alias="embedding_model")
 
 
 class Response(WireModel):
@@ -76,12 +75,7 @@ class Response(WireModel):
     def of(cls, request: Request, result: RoutedResult) -> Self:
         return cls(
             matches=results.results(result),
-            usage=Usage(
-                latency_ms=result.milliseconds,
-                router_scope="org" if result.scope is SearchScope.ORG else "workspace",
-                stages=result.stages,
-                embedding_version=result.embedding_model,
-            ),
+            usage=Usage.of(result, router_scope=results.router_scope(result)),
             ignored_filters=ignored_names(request.filters),
             request_id=request_id(),
         )
