@@ -45,6 +45,8 @@ CMD ["python", "-m", "functions.server"]
 # The image for functions of AWS Lambda that stream: docker build --target lambda. The adapter is an extension of Lambda
 # that passes calls on to the server as HTTP requests.
 FROM server AS lambda
+# An instance of Lambda handles one request at a time.
+ENV WEB_CONCURRENCY=1
 COPY --from=public.ecr.aws/awsguru/aws-lambda-adapter:1.0.0 /lambda-adapter /opt/extensions/lambda-adapter
 
 # The default image.

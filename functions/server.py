@@ -6,6 +6,7 @@ with an `app`.
 
 import gc
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -45,6 +46,8 @@ DRAIN_SECONDS = 8
 SWITCH_SECONDS = 0.0005
 # Longer than clients and load balancers keep idle connections, which would else send on a closing one.
 KEEP_ALIVE_SECONDS = 75
+# In a container: microseconds of processor time, or max, in a period of microseconds.
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Functions:
@@ -130,22 +133,42 @@ def create() -> Router:
     return Server(default=functions, lifespan=lambda _: functions.started())
 
 
+def process_count() -> int:
+    """The number of server processes: that of WEB_CONCURRENCY, or of the processors."""
+    return read_server_settings().web_concurrency or processor_count()
+
+
+def processor_count() -> int:
+    """The processors that this process may use, within the quota of its container."""
+    count = len(os.sched_getaffinity(0))
+    try:
+        quota, period = CPU_QUOTA.read_text().split()
+        return max(1, min(count, int(quota) // int(period)))
+    except (OSError, ValueError):
+        # The text "max" is no quota.
+        return count
+
+
 def main() -> None:
     """Serve until SIGTERM, then finish the running requests and exit with 0."""
     import uvicorn
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
 
     from shared.api.request_head_limit import HttpProtocol
 
     try:
-        app = create()
+        settings = read_server_settings()
+        # Several processes import the functions themselves.
+        select_slugs(settings.rag_functions)
     except ConfigurationError as error:
         sys.exit(str(error))
-    # uvicorn raises the signal again after the drain, which would end the process by the signal.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    uvicorn.run(
-        app,
+    config = uvicorn.Config(
+        "functions.server:create",
+        factory=True,
+        workers=process_count(),
         host="0.0.0.0",  # noqa: S104  # a container is reached from outside
-        port=read_server_settings().port,
+        port=settings.port,
         http=HttpProtocol,
         loop="uvloop",
         lifespan="on",
@@ -156,6 +179,16 @@ def main() -> None:
         access_log=False,
         server_header=False,
     )
+    if config.workers == 1:
+        # uvicorn raises the signal again after the drain, which would end the process by the signal.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        server = uvicorn.Server(config)
+        server.run()
+        sys.exit(0 if server.started else STARTUP_FAILURE)
+    processes = Multiprocess(config, [config.bind_socket()])
+    processes.run()
+    has_failed = any(process.exitcode == STARTUP_FAILURE for process in processes.processes)
+    sys.exit(STARTUP_FAILURE if has_failed else 0)
 
 
 if __name__ == "__main__":

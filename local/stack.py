@@ -156,11 +156,18 @@ class Stack:
     # -- start, stop, status --------------------------------------------------------------------------
 
     def up(
-        self, port: int | None = None, *, durable: bool = True, seed: bool = True, worker: bool = False
+        self,
+        port: int | None = None,
+        *,
+        durable: bool = True,
+        seed: bool = True,
+        worker: bool = False,
+        processes: int = 1,
     ) -> bool:
         """Start everything that does not run, and return when all of it responds. `port` 0 means any free
         port, None the default port or the next free one; with `worker`, added documents are processed
-        automatically. Returns whether the default port was taken by another program."""
+        automatically. `processes`: those that run the functions. Returns whether the default port was taken
+        by another program."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._exclusive_lock():
             self.state = stack_state.load(self._file) or self.state
@@ -169,7 +176,7 @@ class Stack:
             self._require_not_served()
             self._stop_children()  # remains of a crash, or of a start on another port
             try:
-                self._start(port, durable=durable, seed=seed)
+                self._start(port, durable=durable, seed=seed, processes=processes)
                 if worker:
                     self._spawn_worker()
             except BaseException:
@@ -250,7 +257,7 @@ class Stack:
 
     # -- steps of up ----------------------------------------------------------------------------------
 
-    def _start(self, port: int | None, *, durable: bool, seed: bool) -> None:
+    def _start(self, port: int | None, *, durable: bool, seed: bool, processes: int) -> None:
         state, logs = self.state, self.folder / "logs"
         logs.mkdir(exist_ok=True)
         state.port = free_port_from(DEFAULT_PORT) if port is None else port or free_port()
@@ -264,7 +271,7 @@ class Stack:
         self._save()
 
         # The gateway needs a second to import and to load its model: it does so while the database starts.
-        self._spawn("gateway", self._gateway_command(), self._gateway_environment())
+        self._spawn("gateway", self._gateway_command(processes), self._gateway_environment())
         self._start_database(durable=durable, seed=seed)
         # The hash is stored before the functions check whether the database accepts their secret.
         digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
@@ -318,11 +325,18 @@ class Stack:
             self.folder, "db", "push", "--yes", *filter(None, options), f"--remote={self.database_url()}"
         )
 
-    def _gateway_command(self) -> list[str]:
+    def _gateway_command(self, processes: int) -> list[str]:
         options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
         # Longer than clients keep idle connections, or they use one that the server is closing.
         options += ["--timeout-keep-alive", "75"]
-        options += ["--loop", "uvloop", "--http", "shared.api.request_head_limit:HttpProtocol"]
+        options += [
+            "--workers",
+            str(processes),
+            "--loop",
+            "uvloop",
+            "--http",
+            "shared.api.request_head_limit:HttpProtocol",
+        ]
         return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
 
     def _gateway_environment(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from contextlib import closing
 
 from rich.console import Console
 
+from functions.server import process_count
 from local import demo
 from local.command_targets import on_api
 from local.operations import ingest_command
@@ -76,7 +77,7 @@ def serve(stack: Stack, options: Namespace) -> None:
             with closing(make_services(stack)) as services:
                 _ = services.allows_anonymous
                 demo.report_models(services, console)
-            if stack.up(options.port, worker=True):
+            if stack.up(options.port, worker=True, processes=process_count()):
                 console.print(
                     f"Port {DEFAULT_PORT} is taken, perhaps by `supabase start`: this stack uses "
                     f"{stack.state.port}.",

@@ -195,11 +195,12 @@ class AppSettings(BaseModel):
 
 
 class ServerSettings(AppSettings):
-    """Settings of one process for several functions (functions/server.py)."""
+    """Settings of the server of several functions (functions/server.py)."""
 
-    # The functions' slugs, or all; and the process's port.
+    # The functions' slugs, or all; the port; and the number of processes, by default that of the processors.
     rag_functions: Annotated[list[str], CommaSeparated] = ["all"]
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    web_concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
 class Settings(AppSettings):

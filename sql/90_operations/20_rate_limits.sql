@@ -57,7 +57,7 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
   with check (user_id = (select rag.current_user_id()));
 
-create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
+create function rag.caller_limits(org_ids uuid[], bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
 as $$
@@ -66,7 +66,7 @@ as $$
       when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = any (array(select rag.current_org_ids()))
+    where orgs.id = any (caller_limits.org_ids)
   ), own as (
     select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
@@ -101,7 +101,7 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
+  'The limits of the caller, a member of these orgs: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
   'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
   'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
   'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
@@ -207,6 +207,7 @@ as $$
 #variable_conflict use_variable
 declare
   link constant text := 'link ' || (rag.token_claim() ->> 'document');
+  org_ids constant uuid[] := array(select rag.current_org_ids());
   per record;
   paid rag.rate_limits[] := '{}';
 begin
@@ -231,10 +232,10 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
-  has_org := exists (select from rag.current_org_ids());
+  has_org := cardinality(org_ids) > 0;
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
-    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
+    select named.* from rag.caller_limits(org_ids, bucket, requests, window_seconds) as named
     order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
   loop
     select per.requests, per.window_seconds, counted.*
@@ -255,7 +256,7 @@ begin
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);
   if admitted then
-    perform rag.count_org_call();
+    perform rag.count_org_call(org_ids);
   end if;
 end;
 $$;

@@ -113,6 +113,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  today constant date := (clock_timestamp() at time zone 'UTC')::date;
   counted record;
   used rag.token_usage;
   is_alerted boolean;
@@ -127,11 +128,17 @@ begin
     return;
   end if;
   -- The row is locked from here on, until the caller commits.
-  insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
-  values (counted.org_id, (clock_timestamp() at time zone 'UTC')::date, quota, tokens, calls)
-  on conflict on constraint token_usage_pkey do update
-  set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
+  update rag.token_usage as present
+  set tokens = present.tokens + add_tokens.tokens, calls = present.calls + add_tokens.calls
+  where present.org_id = counted.org_id and present.day = today and present.quota = add_tokens.quota
   returning present.* into used;
+  if not found then
+    insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
+    values (counted.org_id, today, quota, tokens, calls)
+    on conflict on constraint token_usage_pkey do update
+    set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
+    returning present.* into used;
+  end if;
   is_alerted := coalesce(used.tokens >= counted.alert, false);
   is_exceeded := coalesce(used.tokens >= counted.per_day, false);
   if (is_alerted, is_exceeded) is distinct from (used.alerted_at is not null, used.exceeded_at is not null) then
@@ -173,6 +180,8 @@ begin
     raise exception 'Tokens and calls must be between 0 and 1,000,000,000.'
       using errcode = 'PT400', detail = 'invalid_tokens';
   end if;
+  -- As in rag_check_rate_limit, the commit does not wait for the disk.
+  perform set_config('synchronous_commit', 'off', true);
   -- In one order, in which concurrent calls lock the rows.
   if embedding_calls > 0 then
     perform rag.add_tokens('embedding', embedding_tokens, embedding_calls);

@@ -12586,7 +12586,7 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   using (user_id = (select rag.current_user_id()) or (select rag.reads_metrics()))
   with check (user_id = (select rag.current_user_id()));
 
-create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
+create function rag.caller_limits(org_ids uuid[], bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
 as $$
@@ -12595,7 +12595,7 @@ as $$
       when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = any (array(select rag.current_org_ids()))
+    where orgs.id = any (caller_limits.org_ids)
   ), own as (
     select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
@@ -12630,7 +12630,7 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
+  'The limits of the caller, a member of these orgs: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
   'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
   'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
   'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
@@ -12736,6 +12736,7 @@ as $$
 #variable_conflict use_variable
 declare
   link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
+  org_ids constant uuid[] := array(select rag.current_org_ids());
   per record;
   paid rag.rate_limits[] := '{}';
 begin
@@ -12760,10 +12761,10 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
-  has_org := exists (select from rag.current_org_ids());
+  has_org := cardinality(org_ids) > 0;
   -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
-    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
+    select named.* from rag.caller_limits(org_ids, bucket, requests, window_seconds) as named
     order by named.bucket like 'day%', named.caller_id = rag.current_user_id()
   loop
     select per.requests, per.window_seconds, counted.*
@@ -12784,7 +12785,7 @@ begin
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);
   if admitted then
-    perform rag.count_org_call();
+    perform rag.count_org_call(org_ids);
   end if;
 end;
 $$;
@@ -12928,19 +12929,29 @@ comment on function public.rag_remove_old_calls is
   'For the worker: remove the counts of the oldest day that is more than 90 days ago, and the windows of download links '
   'that have ended, and return the number of both. More days need more calls.';
 
-create function rag.count_org_call()
+create function rag.count_org_call(org_ids uuid[])
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  insert into rag.org_calls as present (org_id, owner_id, day, total)
-  select own.ids[1], rag.current_user_id(), (clock_timestamp() at time zone 'UTC')::date, 1
-  from (select array(select rag.current_org_ids()) as ids) as own
-  where cardinality(own.ids) = 1
-  on conflict on constraint org_calls_pkey do update set total = present.total + 1;
+declare
+  today constant date := (clock_timestamp() at time zone 'UTC')::date;
+begin
+  if cardinality(org_ids) <> 1 then
+    return;
+  end if;
+  -- Row security reads the memberships for an update half as often as for an insert.
+  update rag.org_calls as present set total = present.total + 1
+  where present.org_id = org_ids[1] and present.owner_id = rag.current_user_id() and present.day = today;
+  if not found then
+    insert into rag.org_calls as present (org_id, owner_id, day, total)
+    values (org_ids[1], rag.current_user_id(), today, 1)
+    on conflict on constraint org_calls_pkey do update set total = present.total + 1;
+  end if;
+end;
 $$;
 
 comment on function rag.count_org_call is
-  'Count a call of a token that is for one org alone. For several orgs it is unknown which one the call concerns, '
+  'Count a call of a token that is for one of these orgs alone. For several orgs it is unknown which one the call concerns, '
   'and no other may learn of it.';
 
 create function public.rag_list_usage(days integer default 30)
@@ -13140,6 +13151,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  today constant date := (clock_timestamp() at time zone 'UTC')::date;
   counted record;
   used rag.token_usage;
   is_alerted boolean;
@@ -13154,11 +13166,17 @@ begin
     return;
   end if;
   -- The row is locked from here on, until the caller commits.
-  insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
-  values (counted.org_id, (clock_timestamp() at time zone 'UTC')::date, quota, tokens, calls)
-  on conflict on constraint token_usage_pkey do update
-  set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
+  update rag.token_usage as present
+  set tokens = present.tokens + add_tokens.tokens, calls = present.calls + add_tokens.calls
+  where present.org_id = counted.org_id and present.day = today and present.quota = add_tokens.quota
   returning present.* into used;
+  if not found then
+    insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
+    values (counted.org_id, today, quota, tokens, calls)
+    on conflict on constraint token_usage_pkey do update
+    set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
+    returning present.* into used;
+  end if;
   is_alerted := coalesce(used.tokens >= counted.alert, false);
   is_exceeded := coalesce(used.tokens >= counted.per_day, false);
   if (is_alerted, is_exceeded) is distinct from (used.alerted_at is not null, used.exceeded_at is not null) then
@@ -13200,6 +13218,8 @@ begin
     raise exception 'Tokens and calls must be between 0 and 1,000,000,000.'
       using errcode = 'PT400', detail = 'invalid_tokens';
   end if;
+  -- As in rag_check_rate_limit, the commit does not wait for the disk.
+  perform set_config('synchronous_commit', 'off', true);
   -- In one order, in which concurrent calls lock the rows.
   if embedding_calls > 0 then
     perform rag.add_tokens('embedding', embedding_tokens, embedding_calls);

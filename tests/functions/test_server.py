@@ -5,14 +5,22 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import pytest
 from fastapi.testclient import TestClient
 
+from functions import server
 from functions.server import SLUGS, create, select_slugs
 from local import ROOT
+from local.child_processes import free_port, is_responding
 from local.stack import Stack
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
@@ -94,6 +102,78 @@ def test_a_wrong_setting_is_one_sentence_at_the_start(stack: Stack):
     assert process.returncode != 0
     assert "ERROR:    RAG_LLM_URL: " in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_the_processors_are_those_of_the_machine_within_the_quota(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    quota = tmp_path / "cpu.max"
+    monkeypatch.setattr(server, "CPU_QUOTA", quota)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert server.processor_count() == 8
+    for text, count in (("max 100000", 8), ("250000 100000", 2), ("50000 100000", 1), ("1600000 100000", 8)):
+        quota.write_text(f"{text}\n")
+        assert server.processor_count() == count
+
+
+@contextmanager
+def served(stack: Stack, processes: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    port = str(free_port())
+    own = {"PORT": port, "RAG_FUNCTIONS": "rag-search", "WEB_CONCURRENCY": processes, **settings}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "functions.server"],
+        env={"PATH": os.environ["PATH"], **stack.function_environment(), **own},
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        if process.poll() is None:
+            for each in (*psutil.Process(process.pid).children(recursive=True), process):
+                each.kill()
+        process.wait()
+        assert process.stderr
+        process.stderr.close()
+
+
+def test_as_many_processes_serve_as_the_setting_says_and_end_with_the_first(
+    subtests: pytest.Subtests, stack: Stack, people: People
+):
+    """They share the counts of the database."""
+    for processes, children in (("1", 0), ("3", 3)):
+        with subtests.test(processes=processes), served(stack, processes) as (url, process):
+            while not is_responding(f"{url}/health"):
+                assert process.poll() is None
+            own = [
+                child
+                for child in psutil.Process(process.pid).children()
+                if any("spawn_main" in word for word in child.cmdline())
+            ]
+            assert len(own) == children
+            assert httpx.get(f"{url}/docs").status_code == 200
+            with ThreadPoolExecutor(8) as pool:
+                responses = list(
+                    pool.map(
+                        lambda _: httpx.post(f"{url}{SEARCH}", json={}, headers=people.ann.headers()),
+                        range(8),
+                    )
+                )
+            remaining = [int(response.headers["X-RateLimit-Remaining"]) for response in responses]
+            assert {response.status_code for response in responses} == {400}
+            assert len(set(remaining)) == 8
+            process.terminate()
+            assert process.wait(60) == 0
+            assert not [child for child in own if child.is_running()]
+
+
+def test_a_wrong_setting_stops_all_processes(stack: Stack):
+    with served(stack, "2", RAG_LLM_URL="x") as (_, process):
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "ERROR:    RAG_LLM_URL: " in error
+    assert "Traceback" not in error
 
 
 def test_a_name_that_no_setting_has_is_logged_at_the_start(

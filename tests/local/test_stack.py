@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from jose import jwt
 
+from functions.server import process_count
 from local import ROOT
 from local.child_processes import Child, free_port, port_is_free, wait_for_end
 from local.errors import CommandError
@@ -279,10 +280,13 @@ def test_serve_prints_commands_restarts_its_worker_and_stops_every_child(
         restarted = Stack(served).state.children["worker"]
         assert f"The worker runs again (process {restarted.pid})." in output.read_text()
         running = processes_of(served)
+        gateway = psutil.Process(Stack(served).state.children["gateway"].pid)
+        servers = [child for child in gateway.children() if "spawn_main" in str(child.cmdline())]
+        assert len(servers) == (count if (count := process_count()) > 1 else 0)
         serve.send_signal(signal.Signals[name])
         assert serve.wait(120) == 0, output.read_text()
     assert len(running) == 4
-    assert gone(running)
+    assert gone([*running, *servers])
     text = output.read_text()
     for expected in (
         "URL ",

@@ -7,6 +7,7 @@ import binascii
 import gzip
 import hashlib
 import json
+import math
 import struct
 import zlib
 from base64 import b64decode
@@ -17,12 +18,10 @@ from uuid import uuid4
 
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 from shared.errors import SnapshotRefused
-from shared.models.vectors import DIMENSIONS, HALF_PRECISION_DECIMALS, MAX_DIMENSIONS
+from shared.models.vectors import DIMENSIONS, MAX_DIMENSIONS, decimals
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20
-# All bits of the exponent of a half-precision number: infinity or NaN.
-_NO_NUMBER = 0x7C00
 
 
 class SnapshotDocument(Strict):
@@ -74,14 +73,11 @@ def to_database(text: str) -> str:
     raw += b"\0" * (len(raw) % 2)
     if not raw or len(raw) > 2 * MAX_DIMENSIONS:
         raise ValueError("not so many values")
-    values = struct.unpack(f">{len(raw) // 2}H", raw)
-    if not any(value & 0x7FFF for value in values) or any(
-        value & _NO_NUMBER == _NO_NUMBER for value in values
-    ):
+    values = struct.unpack(f">{len(raw) // 2}e", raw)
+    # The sum keeps NaN and infinity.
+    if not any(values) or not math.isfinite(sum(values)):
         raise ValueError("not a direction")
-    return (
-        f"[{','.join(map(HALF_PRECISION_DECIMALS.__getitem__, values))}{',0' * (DIMENSIONS - len(values))}]"
-    )
+    return f"[{decimals(values)}{',0' * (DIMENSIONS - len(values))}]"
 
 
 class _MeasuredFile:

@@ -9,8 +9,10 @@ import httpx
 import psycopg
 import pytest
 
+from local.postgres import SUPERUSER
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
+from tests.sql.sql_as_user import become
 
 PLENTY = 1_000_000
 
@@ -45,6 +47,17 @@ def set_back(world: World, actor: Actor, seconds: float) -> None:
 def test_every_call_counts_its_amount_once(people: People, world: World):
     assert [spent(people.ann, amount=amount) for amount in (1, 1, 10, 1000, 1)] == [1, 2, 12, 1012, 1013]
     assert counts(world, people.ann) == [("rag", 60, 1013)]
+
+
+def test_a_count_reads_the_memberships_few_times(people: People):
+    count = "select admitted from public.rag_check_rate_limit('rag-search', 'rag', 60, 60)"
+    calls = "select calls from pg_stat_xact_user_functions where funcname = 'memberships'"
+    assert hit(people.ann).status_code == 200
+    with psycopg.connect(people.ann.stack.database_url(SUPERUSER)) as connection:
+        connection.execute("set track_functions = 'all'")
+        become(connection, people.ann)
+        assert connection.execute(count).fetchall() == [(True,)]
+        assert connection.execute(calls).fetchall() == [(4,)]
 
 
 def test_a_count_does_not_wait_for_the_disk(people: People, world: World):

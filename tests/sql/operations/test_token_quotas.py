@@ -39,6 +39,16 @@ def tell(people: People, *events: str) -> None:
     assert people.ada.rpc("rag_create_webhook", arguments).status_code == 200
 
 
+def test_tokens_do_not_wait_for_the_disk(people: People, world: World):
+    world.sql("set synchronous_commit = on")
+    try:
+        recorded = "select public.rag_record_tokens(model_tokens => 1, model_calls => 1)::text"
+        setting = "current_setting('synchronous_commit')"
+        assert world.as_user(people.ann, f"select ({recorded}), {setting}") == [("", "off")]
+    finally:
+        world.sql("reset synchronous_commit")
+
+
 def test_concurrent_calls_are_summed_exactly_and_reach_each_level_once(people: People, world: World):
     model = {"model_tokens_alert": 100, "model_tokens_per_day": 200}
     limit(world, people.acme, **model, embedding_tokens_per_day=10**6)
