@@ -194,6 +194,18 @@ $$;
 comment on function rag.is_dimensions is
   'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
 
+create function rag.is_issuers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as entry (issuer, audience)
+    where issuer !~ '^https?://\S+$' or jsonb_typeof(audience) not in ('string', 'null') or audience = '""');
+$$;
+
+comment on function rag.is_issuers is 'Whether the value is an object of audiences, or null, by issuer.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -219,11 +231,16 @@ create table rag.settings (
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  issuer text check (issuer ~ '^https?://\S+$'),
+  third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
+  constraint third_party_issuers_need_issuer
+    check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
 );
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
@@ -266,6 +283,10 @@ comment on column rag.settings.calibration_claims is
   'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.issuer is
+  'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
+comment on column rag.settings.third_party_issuers is
+  'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
@@ -485,22 +506,90 @@ comment on function rag.secret_in_vault is
   'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
   'alone Vault grants this.';
 
--- The caller. Every policy and function reads it here, and not from auth.uid().
+-- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
+-- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
+-- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
+
+create function rag.third_party_user_id(issuer text, subject text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
+  from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
+$$;
+
+comment on function rag.third_party_user_id is
+  'The id of a user of a third-party issuer: of the claims iss and sub. For rows that name the user, such as rag.members.';
+
+create function rag.auth_user_id(user_id uuid)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when substr(user_id::text, 15, 1) <> '8' then user_id end;
+$$;
+
+comment on function rag.auth_user_id is
+  'The id of a user of Supabase Auth, null for an id of rag.third_party_user_id. Columns with it reference auth.users.';
 
 create function rag.current_user_id()
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  -- The worker's role may not use Supabase's schema auth.
+  claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
+  issuer constant text := claims ->> 'iss';
+  own text;
+  others jsonb;
 begin
-  return auth.uid();
+  if claims is null then
+    return null;
+  elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
+    return nullif(claims ->> 'sub', '')::uuid;
+  end if;
+  select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
+  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+    -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
+    perform set_config('rag.own_issuer', issuer, true);
+    return nullif(claims ->> 'sub', '')::uuid;
+  elsif others ? issuer and not claims ? 'rag'
+    and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+  then
+    return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
+  end if;
+  raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
+    using errcode = 'PT401', detail = 'untrusted_issuer';
 end;
 $$;
 
-comment on function rag.current_user_id is 'The id of the user whose token the call has; null without a user.';
+comment on function rag.current_user_id is
+  'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
+  'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
+  'and for a third-party token with the claim rag.';
+
+create function rag.token_claim()
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  claim constant jsonb := auth.jwt() -> 'rag';
+begin
+  if claim is not null then
+    -- Raises PT401 for a token of another issuer.
+    perform rag.current_user_id();
+  end if;
+  return claim;
+end;
+$$;
+
+comment on function rag.token_claim is 'The claim `rag` of the token, which only tokens that our functions sign have.';
 
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
--- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- these functions. These claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the
+-- org.) Claims that permit something without a user are read by rag.token_claim().
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 create function rag.has_scope(variadic scopes text[])
@@ -578,7 +667,7 @@ create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, rag.current_user_id());
+  select coalesce((rag.token_claim() ->> 'key')::uuid, rag.current_user_id());
 $$;
 
 comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
@@ -587,7 +676,7 @@ create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
+  select coalesce(case when rag.token_claim() -> 'anonymous' is distinct from 'true' then rag.current_user_id() end,
     '00000000-0000-0000-0000-000000000000');
 $$;
 
@@ -600,7 +689,7 @@ create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'key_hash';
+  select rag.token_claim() ->> 'key_hash';
 $$;
 
 comment on function rag.lookup_hash is
@@ -610,7 +699,7 @@ create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
-  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
+  select (rag.token_claim() ->> 'lease')::uuid;
 $$;
 
 comment on function rag.lease_of_token is
@@ -620,7 +709,7 @@ create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+  select coalesce(rag.token_claim() -> 'metrics' = 'true', false);
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
@@ -772,6 +861,10 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    if current_user = 'rag_worker' then
+      -- Raises PT401 for a token of another issuer.
+      perform rag.current_user_id();
+    end if;
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
@@ -1012,11 +1105,12 @@ create index orgs_by_tier on rag.orgs (tier);
 
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null references auth.users (id) on delete cascade,
+  user_id uuid not null,
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   accepted_at timestamptz default now(),
+  auth_user_id uuid generated always as (rag.auth_user_id(user_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, user_id)
 );
 
@@ -1028,6 +1122,9 @@ comment on column rag.members.accepted_at is
 
 -- memberships() and the policy of rag.orgs: where user_id = rag.current_user_id()
 create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
+
+-- Deleting a user.
+create index members_by_auth_user on rag.members (auth_user_id);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -2703,6 +2800,8 @@ create table rag.jobs (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  passages_hash text check (passages_hash ~ '^[0-9a-f]{64}$'),
+  embeddings extensions.halfvec[] check (cardinality(embeddings) between 1 and 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -2717,6 +2816,8 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
+  check ((embeddings is null) = (passages_hash is null)),
+  check (embeddings is null or state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -2728,6 +2829,9 @@ comment on column rag.jobs.user_id is 'The user who requested the job; the worke
 comment on column rag.jobs.document is
   'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
+comment on column rag.jobs.passages_hash is
+  'Of an ingestion whose embedder failed: SHA-256 of the model and of all passages. The next column has the vectors of '
+  'the first passages. The next attempt continues after them if it makes the same passages.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
@@ -2845,8 +2949,8 @@ as $$
     for update of documents skip locked
   ), failed as (
     update rag.jobs
-    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
+    set state = 'failed', lease = null, step = null, passages_hash = null, embeddings = null,
+      finished_at = clock_timestamp(), error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
@@ -3002,7 +3106,8 @@ comment on function public.rag_claim_jobs is
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint,
+  passages_hash text, embeddings text[]
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -3020,7 +3125,7 @@ begin
 
   return query
   select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(job.org_id)).file_bytes
+    collections.config, (rag.org_tier(job.org_id)).file_bytes, job.passages_hash, job.embeddings::text[]
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = job.org_id and originals.document_id = job.document_id;
@@ -3029,7 +3134,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'address or an uploaded object may have; passages_hash and embeddings as rag_extend_job stored them. It extends the '
+  'lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
@@ -3065,21 +3171,36 @@ comment on function public.rag_store_content is
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
-create function public.rag_extend_job(step text, lease_seconds integer)
+create function public.rag_extend_job(
+  step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   job constant rag.jobs := rag.lock_job('ingestion');
+  -- A page that differs at each attempt is no progress.
+  is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
+    and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = job.org_id and jobs.id = job.id;
+  if rag_extend_job.embeddings is not null then
+    update rag.jobs
+    set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
+      attempts = case when is_further then 0 else job.attempts end
+    where jobs.org_id = job.org_id and jobs.id = job.id;
+  end if;
 end;
 $$;
 
-comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+comment on function public.rag_extend_job is
+  'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
+  'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
+  'before, the count of attempts begins anew.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -3129,8 +3250,8 @@ begin
   perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
     document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
-    finished_at = clock_timestamp()
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null, passages_hash = null,
+    embeddings = null, finished_at = clock_timestamp()
   where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
@@ -3169,6 +3290,8 @@ begin
     due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
       else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
+    passages_hash = case when retry_seconds is not null then jobs.passages_hash end,
+    embeddings = case when retry_seconds is not null then jobs.embeddings end,
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
@@ -4627,7 +4750,7 @@ comment on function public.rag_resolve_workspace is
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
@@ -4641,6 +4764,7 @@ create table rag.api_keys (
   last_used_at timestamptz,
   revoked_at timestamptz,
   replaced_at timestamptz,
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
@@ -4661,8 +4785,9 @@ comment on column rag.api_keys.last_used_at is
 comment on column rag.api_keys.replaced_at is
   'When a new key replaced this one. The old key may stay valid until expires_at.';
 
--- Cascades from a deleted user or collection.
+-- rag_list_keys; and cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_auth_user on rag.api_keys (auth_user_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
@@ -5496,7 +5621,7 @@ create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select auth.jwt() -> 'rag' ->> 'object';
+  select rag.token_claim() ->> 'object';
 $$;
 
 comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
@@ -7697,7 +7822,7 @@ create type rag.result_row as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
 comment on type rag.result_row is
@@ -7720,7 +7845,9 @@ begin
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, to_rows.ignored_filters
+    documents.owner_id, documents.created_by, to_rows.ignored_filters, (
+      select collections.name from rag.collections
+      where collections.org_id = documents.org_id and collections.id = documents.collection_id)
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
@@ -11631,12 +11758,13 @@ comment on function public.rag_graph_of is
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
   collection_id uuid,
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id),
   -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
@@ -11650,8 +11778,10 @@ comment on column rag.sessions.collection_id is
 comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
--- rag_list_sessions; and deleting a user.
+-- rag_list_sessions.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
+-- Deleting a user.
+create index sessions_by_auth_user on rag.sessions (auth_user_id);
 -- Deleting a collection.
 create index sessions_by_collection on rag.sessions (org_id, collection_id);
 
@@ -12597,7 +12727,7 @@ as $$
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (caller_limits.org_ids)
   ), own as (
-    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
+    select (rag.token_claim() ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
     select coalesce(per_minute, caller_limits.requests),
       case when per_minute is null then caller_limits.window_seconds else 60 end, 1
@@ -12735,7 +12865,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
+  link constant text := 'link ' || (rag.token_claim() ->> 'document');
   org_ids constant uuid[] := array(select rag.current_org_ids());
   per record;
   paid rag.rate_limits[] := '{}';
@@ -13564,7 +13694,8 @@ comment on function public.rag_release_response is
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
+  owner_id uuid not null,
+  key_id uuid,
   collection_id uuid,
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -13587,11 +13718,13 @@ create table rag.request_records (
   reason text check (length(reason) <= 2000),
   verdict text check (verdict in ('right', 'wrong')),
   document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
   primary key (org_id, id)
 );
 
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
+comment on column rag.request_records.key_id is 'The API key of the request; null for the user''s own token.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
@@ -13613,7 +13746,7 @@ create index request_records_by_time on rag.request_records (org_id, created_at 
 -- rag.get_record.
 create index request_records_by_request on rag.request_records (org_id, request_id);
 -- Deleting a user.
-create index request_records_by_owner on rag.request_records (owner_id);
+create index request_records_by_auth_user on rag.request_records (auth_user_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
@@ -13622,7 +13755,8 @@ call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
-  with check (owner_id = (select rag.current_user_id()));
+  with check (owner_id = (select rag.current_user_id())
+    and key_id is not distinct from (select nullif(rag.caller_id(), rag.current_user_id())));
 
 create policy "expired records are invisible" on rag.request_records
   as restrictive for select to authenticated
@@ -13704,9 +13838,10 @@ begin
   if rag.creator_id() <> rag.current_user_id() then
     return null;
   end if;
-  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
-    confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select org, rag.current_user_id(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+  insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries,
+    passages, confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
+  select org, rag.current_user_id(), nullif(rag.caller_id(), rag.current_user_id()),
+    coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
@@ -13817,6 +13952,15 @@ comment on function rag.passages_of_record is
   'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
   'each leg of the search that scored them.';
 
+create function rag.key_name(org_id uuid, key_id uuid)
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select api_keys.name from rag.api_keys where api_keys.org_id = key_name.org_id and api_keys.id = key_name.key_id;
+$$;
+
+comment on function rag.key_name is 'The name of an API key; null for a key that the caller may not list.';
+
 create function public.rag_get_record(record_id text)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -13828,7 +13972,7 @@ declare
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'passages', passages, 'key_name', rag.key_name(present.org_id, present.key_id), 'is_complete', is_complete, 'is_answered', present.answer is not null,
     'document_ids', array(
       select documents.id from rag.documents
       where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
@@ -13988,8 +14132,8 @@ begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
     with listed as not materialized (
-      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
-        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+      select present.id, present.request_id, present.org_id, present.owner_id, present.key_id, present.function,
+        present.question, present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
         present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
         present.completion_tokens, present.created_at
       from rag.request_records as present
@@ -14007,7 +14151,8 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position'
+        || jsonb_build_object('key_name', rag.key_name(page.org_id, page.key_id)) order by page.position), '[]'))
     from page);
 end;
 $$;
@@ -14369,7 +14514,8 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
+  writes text
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14383,6 +14529,8 @@ begin
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  writes := case when pg_is_in_recovery() then 'standby'
+    when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
@@ -14401,7 +14549,8 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';
 
 -- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
@@ -14681,7 +14830,7 @@ grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
 grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
-  error_message, finished_at)
+  error_message, passages_hash, embeddings, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -14732,8 +14881,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
+  passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
@@ -14770,7 +14919,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.current_user_id(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_direct_call(), rag.functions_secret_status(),
+  rag.current_user_id(), rag.token_claim(), rag.is_issuers(jsonb), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
@@ -14832,7 +14982,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
-      ('guarded', 'rag_extend_job(text,integer)'),
+      ('guarded', 'rag_extend_job(text,integer,text,extensions.halfvec[])'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
