@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
@@ -103,11 +103,15 @@ def started(image: Path, settings: Mapping[str, str]) -> Iterator[Container]:
     # The image's PATH leads to its packages, as this one to ours.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {"PATH": path, "PORT": str(port), "PYTHONDONTWRITEBYTECODE": "1", **settings}
-    with subprocess.Popen(COMMAND, cwd=image, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        COMMAND, cwd=image, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             yield Container(process, port, environment)
         finally:
-            process.kill()
+            # A container ends with all of its processes.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
