@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import or_
+from unicodedata import category
 
 from shared.text.stemming import is_unspaced
 
@@ -108,9 +109,13 @@ def _wrapped(lines: Iterator[_Line], starts: Container[int]) -> Iterator[tuple[_
 
 
 def _goes_on(before: _Line, line: _Line) -> bool:
-    """Whether the line begins without a capital, in any script, within a statement."""
+    """Whether the line begins without a capital, in any script, or with a number, within a statement."""
     first = line.content[0]
-    return first.isalpha() and not first.isupper() and not _ENDS_STATEMENT.search(before.content)
+    # A number alone is one of a page. Lines of a log or of a list both begin with one.
+    is_number = (first.isdigit() or category(first) == "Sc") and not line.content.isdigit()
+    follows_word = before.content[-1].islower() and not before.content[0].isdigit()
+    is_within = is_number and follows_word or first.isalpha() and not first.isupper()
+    return is_within and not _ENDS_STATEMENT.search(before.content)
 
 
 def _is_full(before: _Line, line: _Line, width: int) -> bool:

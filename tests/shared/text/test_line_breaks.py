@@ -62,6 +62,12 @@ def test_wrapped_lines_are_one(subtests: pytest.Subtests, prefix: str):
             assert [one.removeprefix(prefix) for one in shown] == expected
 
 
+@pytest.mark.parametrize("number", ["11 litres.", "$2.25.", "€ 40 in the hall.", "2019, at the latest."])
+def test_a_sentence_goes_on_with_a_number(number: str):
+    line = "The kettle of the west wing, which the porter empties each evening, holds about"
+    assert unwrapped(f"{line}\n{number}") == f"{line} {number}"
+
+
 def test_an_item_goes_on_in_the_lines_below_it():
     text = textwrap.fill(f"- {PARAGRAPH}", 72, subsequent_indent="  ")
     assert unwrapped(f"{text}\n- Tea") == f"{unwrapped(text)}\n- Tea"
