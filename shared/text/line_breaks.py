@@ -114,7 +114,7 @@ def _goes_on(before: _Line, line: _Line) -> bool:
     # A number alone is one of a page. Lines of a log or of a list both begin with one.
     is_number = (first.isdigit() or category(first) == "Sc") and not line.content.isdigit()
     follows_word = before.content[-1].islower() and not before.content[0].isdigit()
-    is_within = is_number and follows_word or first.isalpha() and not first.isupper()
+    is_within = (is_number and follows_word) or (first.isalpha() and not first.isupper())
     return is_within and not _ENDS_STATEMENT.search(before.content)
 
 
