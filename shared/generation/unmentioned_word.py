@@ -29,8 +29,8 @@ def replaced_version(question: str, draft: GeneratedText) -> str | None:
     """The year, quarter, version or ordinal of the question in whose place the answer's sentences, with their
     titles, have another."""
     texts = (f"{one.text} {one.match.title} {one.match.section_title}" for one in draft.sentences)
-    version = QuestionForm.of(question).replaced_version(content_words(" ".join(texts)))
-    return next((word for word in WORDS.findall(question) if version == stem(word.casefold())), version)
+    version = QuestionForm.of(question).replaced_version(" ".join(texts))
+    return next((word for word in WORDS.findall(question) if version == word.casefold()), version)
 
 
 def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str | None:
