@@ -313,7 +313,8 @@ class Usage:
 @dataclass(frozen=True, slots=True)
 class ExtractedSentence:
     """A sentence of citation `number`: [start, end) of the match's document. `text` is without Markdown, and
-    that of a row has the names of its columns; `words` are its stems."""
+    that of a row has the names of its columns; `words` are its stems; `is_excerpt`: it is shown beside the
+    sentences that answer best."""
 
     text: str
     number: int
@@ -321,6 +322,7 @@ class ExtractedSentence:
     start: int
     end: int
     words: frozenset[str]
+    is_excerpt: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

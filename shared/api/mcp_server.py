@@ -5,6 +5,7 @@ counted the request; each tool checks its own scopes.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -28,7 +29,7 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from shared.api.authentication import require_scope
-from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError, part_of
+from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError, part_of_uri
 from shared.api.health import VERSION
 from shared.api.middleware import location_of
 from shared.config import PRODUCT
@@ -61,6 +62,7 @@ MESSAGE: dict[str, Any] = {
     },
     "responses": {"202": {"description": "A notification was received"}},
 }
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d")
 Context = Any
 Function = Callable[[Services, Principal, Any], Any]
 
@@ -174,7 +176,7 @@ class ToolServer:
         self, services: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
     ) -> protocol.ReadResourceResult:
         try:
-            document, offset = part_of(read.uri.removeprefix(DOCUMENT_URI))
+            document, offset = part_of_uri(read.uri)
             arguments = {"document_id": document, "offset": offset}
             part: Any = await self.tools["read_document"].call(services, caller, arguments)
         except Exception as fault:
@@ -245,8 +247,9 @@ class _Exchange(Response):
         message with an envelope, the SDK's error names the versions."""
         changed = MutableHeaders(raw=list(headers.raw))
         changed.setdefault("Accept", "application/json")
-        has_envelope = PROTOCOL_VERSION_META_KEY.encode() in self._message[0]["body"]
-        if changed.get(MCP_PROTOCOL_VERSION_HEADER, "") > LATEST_PROTOCOL_VERSION and not has_envelope:
+        version = changed.get(MCP_PROTOCOL_VERSION_HEADER, "")
+        is_later = _VERSION.fullmatch(version) and version > LATEST_PROTOCOL_VERSION
+        if is_later and not _has_envelope(self._message[0]["body"]):
             del changed[MCP_PROTOCOL_VERSION_HEADER]
         return changed
 
@@ -254,6 +257,13 @@ class _Exchange(Response):
         if not self._message:
             await anyio.sleep_forever()
         return self._message.pop()
+
+
+def _has_envelope(body: bytes) -> bool:
+    try:
+        return PROTOCOL_VERSION_META_KEY in json.loads(body)["params"]["_meta"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 async def _cancel_when_disconnected(scope: anyio.CancelScope, receive: Receive) -> None:

@@ -36,7 +36,7 @@ HEADERS = {
 
 def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
     """The OpenAPI document of all apps, with an operation's function as its tag. Models of one name also have
-    their file's name: ChatRequest, RetrievalsRequest."""
+    their file's name, and their package's if needed: ChatRequest, SearchAnswerResponse."""
     document = get_openapi(title=TITLE, version="1", routes=[route for app in apps for route in app.routes])
     for app in apps:
         for path, operations in app.openapi()["paths"].items():
@@ -49,20 +49,24 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
                     status: response for status, response in responses if status in own["responses"]
                 }
     text = json.dumps(document)
-    for name in document["components"]["schemas"]:
-        if "__" in name:
-            text = re.sub(rf'(?<=["/]){name}(?=")', _short(name), text)
+    names = {name for name in document["components"]["schemas"] if "__" not in name}
+    for name in [name for name in document["components"]["schemas"] if "__" in name]:
+        short = next(short for short in _short_names(name) if short not in names)
+        names.add(short)
+        text = re.sub(rf'(?<=["/]){name}(?=")', short, text)
     named: dict[str, Any] = json.loads(text)
     for name, schema in named["components"]["schemas"].items():
         schema["title"] = name
     return named
 
 
-def _short(name: str) -> str:
-    """ChatRequest for package__chat_request__Request."""
-    file, model = name.split("__")[-2:]
-    of_file = "".join(map(str.capitalize, file.split("_")))
-    return of_file if of_file.endswith(model) else f"{of_file}{model}"
+def _short_names(name: str) -> Iterator[str]:
+    """ChatRequest and PackageChatRequest for package__chat_request__Request."""
+    *path, model = name.split("__")
+    words = ""
+    for part in reversed(path):
+        words = "".join(map(str.capitalize, part.split("_"))) + words
+        yield words if words.endswith(model) else f"{words}{model}"
 
 
 def page(document: Mapping[str, Any]) -> str:

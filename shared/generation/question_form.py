@@ -7,7 +7,7 @@ from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
 from shared.text.identifiers import names_one_thing
-from shared.text.stemming import WORDS, content_words, stems
+from shared.text.stemming import WORDS, content_words, stem
 from shared.text.word_lists import word_sets
 
 _WORD = re.compile(r"[\w-]+")
@@ -18,7 +18,6 @@ _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
-_ORDINALS = stems(_WORDS["ordinals"])
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
 MAX_PARTS = 3
 
@@ -87,18 +86,31 @@ class QuestionForm:
             name not in words and _form(name) in forms for name in self.names if _IDENTIFIER.search(name)
         )
 
-    def replaced_version(self, words: frozenset[str]) -> str | None:
-        """The year, quarter, version or ordinal of the question instead of which the words have another:
-        2023, not 2024. None for a question for yes or no; only ordinals for a number or a time."""
+    def replaced_version(self, text: str) -> str | None:
+        """The year, quarter, version or ordinal of the question instead of which the text has another: 2023,
+        not 2024; the first quarter, not the third. None for a question for yes or no; only ordinals for a
+        number or a time."""
         if self.yes_or_no:
             return None
-        versions = (
-            {word for word in self.words | words if _VERSION.fullmatch(word)} if not self.value else set()
-        )
-        for kind in (versions, _ORDINALS):
-            if words & kind and (missing := (self.words & kind) - words):
+        words = content_words(text)
+        if not self.value and any(map(_VERSION.fullmatch, words)):
+            missing = {word for word in self.words - words if _VERSION.fullmatch(word)}
+            if missing:
                 return min(missing)
-        return None
+        ordinals = _ordinals(text)
+        stems, nouns = {stem(word) for word, _ in ordinals}, {noun for _, noun in ordinals} - {""}
+        own = _ordinals(self.text)
+        return next((word for word, noun in own if noun in nouns and stem(word) not in stems), None)
+
+
+def _ordinals(text: str) -> list[tuple[str, str]]:
+    """Each ordinal, with the stem of the word behind it. A word behind a number is none ("30 second")."""
+    words = ["", *WORDS.findall(text.casefold()), ""]
+    return [
+        (word, stem(after))
+        for before, word, after in zip(words, words[1:], words[2:], strict=False)
+        if word in _WORDS["ordinals"] and not _DIGIT.match(before)
+    ]
 
 
 def _parts(text: str) -> list[str]:

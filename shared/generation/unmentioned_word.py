@@ -6,7 +6,7 @@ before a word that is mentioned, and only where the sentences mention half of th
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shared.generation.confidence_features import is_other_language
 from shared.generation.question_form import QuestionForm
@@ -14,7 +14,7 @@ from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import language_of
 from shared.text.stemming import LETTERS, WORDS, content_words, is_unspaced, stem
 from shared.text.word_lists import word_sets
-from shared.types import GeneratedText, Match
+from shared.types import ExtractedSentence, GeneratedText, Match
 
 _BEFORE_NOUNS = word_sets(__file__)["before_nouns"]
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
@@ -27,10 +27,17 @@ MIN_PREFIX, MAX_SUFFIX = 3, 3
 
 def replaced_version(question: str, draft: GeneratedText) -> str | None:
     """The year, quarter, version or ordinal of the question in whose place the answer's sentences, with their
-    titles, have another."""
-    texts = (f"{one.text} {one.match.title} {one.match.section_title}" for one in draft.sentences)
-    version = QuestionForm.of(question).replaced_version(content_words(" ".join(texts)))
-    return next((word for word in WORDS.findall(question) if version == stem(word.casefold())), version)
+    titles, have another. Those of an excerpt only show that it is mentioned."""
+    version = QuestionForm.of(question).replaced_version(
+        _with_titles(one for one in draft.sentences if not one.is_excerpt)
+    )
+    if version is None or stem(version) in content_words(_with_titles(draft.sentences)):
+        return None
+    return next((word for word in WORDS.findall(question) if version == word.casefold()), version)
+
+
+def _with_titles(sentences: Iterable[ExtractedSentence]) -> str:
+    return " ".join(f"{one.text} {one.match.title} {one.match.section_title}" for one in sentences)
 
 
 def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str | None:

@@ -37,6 +37,8 @@ QUESTION = "What is the lid of kettle 7 made of?"
 BOTH_ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 METADATA = "/.well-known/oauth-protected-resource"
+ENVELOPE_VERSION = "io.modelcontextprotocol/protocolVersion"
+OFFSET = "offset: Send a whole number from 0 to 20000000."
 EVERY_TOOL = {"search", "fetch", "answer", "read_document", "list_collections", "add_text"}
 # Those that a key with that scope may use.
 TOOLS = {
@@ -178,10 +180,11 @@ def test_chatgpt_fetches_the_text_around_a_passage_by_its_id(people: People):
     assert len(first["text"]) == 40_000
     rest = agent.call("fetch", id=first["metadata"]["next_id"])
     assert first["text"] + rest["text"] == text
-    for wrong in ("x", NOBODYS, f"{result['document_id']}?offset=x", f"{result['document_id']}?offset="):
+    for wrong in ("x", NOBODYS):
         assert agent.error("fetch", id=wrong)["code"] == "document_not_found"
-    beyond = agent.error("fetch", id=f"{result['document_id']}?offset=99999999")
-    assert beyond["code"] == "invalid_page"
+    for offset in ("x", "", "-1", "99999999", "0000000009"):
+        error = agent.error("fetch", id=f"{result['document_id']}?offset={offset}")
+        assert error == {"status": 400, "code": "invalid_request", "message": OFFSET}
 
 
 @pytest.mark.parametrize(
@@ -234,8 +237,14 @@ def test_later_versions_and_requests_without_accept_are_served(people: People, p
             headers = {"MCP-Protocol-Version": version} if version else {}
             agreed = http.post(f"{people.ann.stack.url}{path}", json=initialize, headers=headers)
             assert agreed.json()["result"]["protocolVersion"] == "2025-11-25"
-            listed = http.post(f"{people.ann.stack.url}{path}", json=LIST, headers=headers)
-            assert {tool["name"] for tool in listed.json()["result"]["tools"]} == EVERY_TOOL
+            # A text of the message may name the key of an envelope.
+            listed = {**LIST, "params": {"_meta": {"progressToken": ENVELOPE_VERSION}}}
+            tools = http.post(f"{people.ann.stack.url}{path}", json=listed, headers=headers)
+            assert {tool["name"] for tool in tools.json()["result"]["tools"]} == EVERY_TOOL
+        envelope = {"_meta": {ENVELOPE_VERSION: "2027-03-01"}}
+        later = {"MCP-Protocol-Version": "2027-03-01"}
+        refused = http.post(f"{people.ann.stack.url}{path}", json={**LIST, "params": envelope}, headers=later)
+        assert refused.status_code == 400
 
 
 def test_passages_are_bounded():
@@ -291,12 +300,18 @@ def test_errors_of_tools_say_what_to_do(people: People):
             await client.call_tool("drop_tables", {})
         assert raised.value.code == INVALID_PARAMS
         document = f"citerow://documents/{NOBODYS}"
-        offsets = [f"{document}?offset={offset}" for offset in ("-1", "1" * 5000)]
-        for uri in (
-            document, "citerow://documents/x", "file:///etc/passwd", *offsets, "citerow://[s3cret]/x",
-        ):  # fmt: skip
-            with pytest.raises(MCPError, match=r"^There is no such document. Check its id.$"):
-                await client.read_resource(uri)
+        refusals = {
+            "There is no such document. Check its id.": (document, "citerow://documents/x"),
+            "There is no such document. Its URI begins with citerow://documents/.": (
+                NOBODYS, "file:///etc/passwd", "citerow://[s3cret]/x",
+            ),
+            OFFSET: (f"{document}?offset=-1", f"{document}?offset={'1' * 5000}"),
+        }  # fmt: skip
+        for message, uris in refusals.items():
+            for uri in uris:
+                with pytest.raises(MCPError) as raised:
+                    await client.read_resource(uri)
+                assert (raised.value.code, str(raised.value)) == (INVALID_PARAMS, message)
 
     agent.run(call_unknown)
 
@@ -360,7 +375,8 @@ def test_transport_errors_have_their_statuses(people: People):
     assert (malformed.status_code, malformed.json()["error"]["code"]) == (400, PARSE_ERROR)
     # Batches would count as one request.
     assert send(people.ann, [LIST, LIST]).status_code == 400
-    assert send(people.ann, LIST, **{"MCP-Protocol-Version": "1999-01-01"}).status_code == 400
+    for version in ("1999-01-01", "garbage", "9"):
+        assert send(people.ann, LIST, **{"MCP-Protocol-Version": version}).status_code == 400
     assert send(people.ann, {**LIST, "params": {"x": "y" * 300_000}}).status_code == 413
     assert people.ann.request("POST", "/mcp", LIST, Accept="text/html").status_code == 406
     listen = {**LIST, "method": "subscriptions/listen"}
@@ -383,7 +399,7 @@ def test_a_disconnected_client_ends_the_model_call(
         version = "2026-07-28"
         headers |= {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "answer"}
         call["params"]["_meta"] = {  # type: ignore[index]
-            "io.modelcontextprotocol/protocolVersion": version,
+            ENVELOPE_VERSION: version,
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }

@@ -28,7 +28,7 @@ from shared.api.contracts.shared_fields import (
     location_of,
 )
 from shared.config import PRODUCT
-from shared.errors import RagError
+from shared.errors import InvalidRequest, NotFound, RagError
 from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of
 from shared.types import Answer, Filters, Mode, Query
@@ -37,6 +37,7 @@ from shared.types import Answer, Filters, Mode, Query
 PASSAGE_CHARACTERS, PASSAGES, MAX_PASSAGES = 2000, 8, 20
 PART_CHARACTERS, MAX_PART_CHARACTERS = 10_000, 40_000
 DESCRIPTION_CHARACTERS = 300
+MAX_OFFSET = 20_000_000
 DOCUMENT_URI = f"{PRODUCT}://documents/"
 
 
@@ -48,17 +49,27 @@ def _not_a_flag(value: Any) -> Any:
 
 # Clients send numbers and flags as texts, too: "5", "false".
 Number = Annotated[int, BeforeValidator(_not_a_flag)]
-Offset = Annotated[Number, Field(ge=0, le=20_000_000)]
+Offset = Annotated[Number, Field(ge=0, le=MAX_OFFSET)]
 Id = Annotated[str, Field(strict=True, max_length=100)]
 # "<document id>?offset=<number>" names the part of a document that begins there.
 PartId = Annotated[str, Field(strict=True, max_length=120)]
 
 
 def part_of(part_id: str) -> tuple[str, int]:
-    """The document and the offset that an id of a part names. Raises NotFound."""
+    """The document and the offset that an id of a part names. Raises NotFound and InvalidRequest."""
     document, mark, offset = part_id.partition("?offset=")
-    is_valid = not mark or (offset.isdecimal() and len(offset) < 9)
-    return id_of(document if is_valid else part_id, "document"), int(offset or 0)
+    if mark and not (offset.isdecimal() and len(offset) < 9 and int(offset) <= MAX_OFFSET):
+        raise InvalidRequest(f"offset: Send a whole number from 0 to {MAX_OFFSET}.")
+    return id_of(document, "document"), int(offset or 0)
+
+
+def part_of_uri(uri: str) -> tuple[str, int]:
+    """The document and the offset that the URI of a resource names. Raises NotFound and InvalidRequest."""
+    if not uri.startswith(DOCUMENT_URI):
+        raise NotFound(
+            f"There is no such document. Its URI begins with {DOCUMENT_URI}.", code="document_not_found"
+        )
+    return part_of(uri.removeprefix(DOCUMENT_URI))
 
 
 def _url(uri: str | None, part_id: str) -> str:

@@ -56,9 +56,10 @@ def extract(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
-    if not is_direct:
-        best_ones += excerpt(best_ones, matches, list(candidates), scores)
     newest, older = newest_versions(best_ones, list(candidates))
+    if not is_direct:
+        # An excerpt is context: its other versions are no conflict.
+        newest += excerpt([*newest, *older], matches, list(candidates), scores)
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]
     paragraphs = [] if is_direct else [INDIRECT]

@@ -1,6 +1,7 @@
 """Choice of an extractive answer's statements: a list, or the best sentences that add to each other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from shared.generation.conflicting_values import conflicting
@@ -106,7 +107,7 @@ def excerpt(
     nearest = [passage[at] for at in positions]
     lengths = accumulate(len(one.text) for one in nearest)
     return [
-        one
+        replace(one, is_excerpt=True)
         for one, length in zip(nearest, lengths, strict=True)
         if length <= weights.EXCERPT_CHARACTERS
         and not any(_repeats(one.words, other.words) for other in chosen)

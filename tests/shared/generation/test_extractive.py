@@ -16,6 +16,7 @@ from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import INDIRECT, MODEL, extract
 from shared.generation.extractive.weights import EXCERPT_CHARACTERS, MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
+from shared.generation.unmentioned_word import replaced_version
 from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed
@@ -260,6 +261,17 @@ def test_an_excerpt_repeats_no_sentence(embedder: Embedder):
     text = answer(embedder, "Which guests may bring their dog and a bicycle?", later, match(first)).text
     assert text.startswith(INDIRECT)
     assert text.count(wait) == 1
+
+
+def test_an_excerpt_brings_no_conflict_and_no_other_version(embedder: Embedder):
+    """The question asks for neither."""
+    question = "Which guests may wait with a dog, a cat and a bicycle a third time?"
+    price = "The small room costs {} euros the second time."
+    new = match(f"Guests wait in the blue hall. {price.format(55)}", "New")
+    draft = answer(embedder, question, new, match(price.format(45), "Old"))
+    assert draft.text == f'{INDIRECT}\n\nAccording to "New": {new.text} [1]'
+    assert not draft.has_conflict
+    assert replaced_version(question, draft) is None
 
 
 def test_the_length_of_an_excerpt_is_limited(embedder: Embedder):

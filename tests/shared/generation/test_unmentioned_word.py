@@ -1,11 +1,13 @@
 """The noun of a question that the sentences of an extracted answer do not mention."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
-from shared.types import GeneratedText
+from shared.types import ExtractedSentence, GeneratedText
 from tests.shared.examples import match
 
 WAVES = "The wave limit of the ferry is two metres."
@@ -69,6 +71,14 @@ def test_a_model_s_answer_has_no_quoted_sentences():
         ),
         ("What did it cost in the first quarter?", "In the first and second quarter it cost 9 euros.", None),
         ("What did the ferry cost in the third quarter?", "In 2023 the ferry cost 9 euros.", None),
+        ("Wie teuer war die Fähre im ersten Quartal?", "Ein erstes Quartal der Fähre kostete 9 Euro.", None),
+        ("Wie teuer war sie im ersten Quartal?", "Im dritten Quartal kostete die Fähre 9 Euro.", "ersten"),
+        # Units of time, and an ordinal of another thing.
+        ("What must I do first when the alarm sounds?", "At the alarm leave within 60 seconds.", None),
+        ("How long is the first delay of the alarm?", "The alarm has a 60 second delay.", None),
+        ("How many seconds does the retry wait?", "The first retry waits 30 s.", None),
+        ("What is on the third floor of the house?", "The house has a second door.", None),
+        ("¿Qué hay en el segundo piso de la casa?", "El cuarto de la casa tiene ventanas.", None),
         ("Was the ferry replaced in 2018?", "The ferry was replaced in 2019.", None),
         ("When was the ferry of 2018 replaced?", "The ferry was replaced in 2019.", None),
     ],
@@ -82,3 +92,11 @@ def test_another_year_or_version_in_the_place_of_the_question_s_is_named(
     titled = match(text, f"Timetable {word}")
     draft = extract(question, [titled], cite([titled]), lambda texts, _: [[0.1] for _ in texts])
     assert replaced_version(question, draft) is None
+
+
+def test_a_version_that_only_the_excerpt_mentions_is_not_called_unmentioned():
+    question, texts = "What did the ferry cost in 2024?", ("In 2023 the ferry cost 9.", "In 2024 it rained.")
+    cost, rain = (ExtractedSentence(text, 1, match(text), 0, len(text), frozenset()) for text in texts)
+    assert replaced_version(question, GeneratedText("", "m", sentences=(cost,))) == "2024"
+    shown = GeneratedText("", "m", sentences=(cost, replace(rain, is_excerpt=True)))
+    assert replaced_version(question, shown) is None
