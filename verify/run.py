@@ -236,7 +236,9 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
             "The project does not accept tokens that this signing key signs: use a key of the project."
         )
     if response.status_code == 401:
-        raise SetupFailed("The project refuses SUPABASE_ANON_KEY: use the project's own.")
+        raise SetupFailed(
+            "The project refuses SUPABASE_PUBLISHABLE_KEY, or without it SUPABASE_ANON_KEY: use the project's own."
+        )
     if response.is_error or response.text != "false":
         raise SetupFailed(
             f"The call of is_org_member at {deployment.project_url} failed ({response.status_code}). "

@@ -36,8 +36,8 @@ again with that name: `python -m local change-model --to "my-model [3f2a]"`, and
 CONTRACTS = """
 ## Other names of settings
 
-The contracts and OpenAI's client give some settings other names, which work too. A setting's own name has
-precedence.
+Supabase, the contracts and OpenAI's client give some settings other names, which work too. A setting's own
+name has precedence, except that `SUPABASE_PUBLISHABLE_KEY` counts before `SUPABASE_ANON_KEY`.
 
 | Other name | Name |
 |---|---|"""

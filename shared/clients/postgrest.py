@@ -102,7 +102,7 @@ class Database:
     def __init__(
         self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
     ) -> None:
-        # The local stack replaces it by PostgREST's own.
+        # The local stack replaces this address by that of PostgREST itself.
         self.address = f"{supabase_url}/rest/v1"
         self._attributes = {"db.system.name": "postgresql", **server_attributes(supabase_url)}
         self._anon_key = anon_key

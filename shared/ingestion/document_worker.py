@@ -27,7 +27,16 @@ from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, BusyOrgs, Job, Jobs, LeaseRenewer, attempt
+from shared.ingestion.job_queue import (
+    LEASE_SECONDS,
+    BatchResult,
+    BusyOrgs,
+    Job,
+    Jobs,
+    LeaseRenewer,
+    attempt,
+    end_attempt,
+)
 from shared.ingestion.web_page import require_content
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
@@ -177,14 +186,13 @@ class Worker:
         for item in pending:
             yield item, vectors[item.job.id], failed.get(item.job.id)
 
-    def _store(
-        self, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None = None
-    ) -> BatchResult:
+    def _store(self, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None) -> BatchResult:
         if error:
+            job = item.job
             if isinstance(error, EmbeddingFailed) and len(vectors) > len(item.vectors):
-                kept = {"passages_hash": item.passages_hash, "embeddings": [*map(vector_literal, vectors)]}
-                self._jobs.report(item.job, "embedding", **kept)
-            raise error
+                embeddings = [*map(vector_literal, vectors)]
+                job = self._jobs.report(job, "embedding", item.passages_hash, embeddings)
+            return end_attempt(self._jobs, job, error)
         if item.is_large:
             self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
@@ -234,8 +242,8 @@ class Worker:
         }
         texts = json.dumps([embedder.model, *chunked.passages])
         passages_hash = hashlib.sha256(texts.encode()).hexdigest()
-        known = opened["embeddings"] if opened["passages_hash"] == passages_hash else []
-        vectors = [json.loads(vector) for vector in known]
+        embeddings = opened["embeddings"] if opened["passages_hash"] == passages_hash else []
+        vectors = [json.loads(vector) for vector in embeddings]
         return _LoadedDocument(job, row, chunked, embedder, started, passages_hash, vectors)
 
     def _original(self, job: Job, opened: Row, row: Row) -> bytes:

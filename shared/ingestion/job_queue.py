@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from operator import add
 from threading import Condition
 from typing import Any, Literal, TypeVar
@@ -163,10 +163,16 @@ class Jobs:
         """Add the tokens to those of the job's org."""
         record(self._database, self.caller(job, lease=job.lease), usage)
 
-    def report(self, job: Job, step: str, **embedded: Any) -> None:
-        """Write the job's step and renew its lease. `embedded`: passages_hash and embeddings, to keep the
-        vectors of the first passages for the next attempt."""
-        self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS, **embedded})
+    def report(
+        self, job: Job, step: str, passages_hash: str | None = None, embeddings: Sequence[str] | None = None
+    ) -> Job:
+        """Write the job's step and renew its lease. `embeddings`: the vectors of the first passages, for the
+        next attempt. Returns the job with its count of attempts, which begins anew with more vectors than
+        before."""
+        arguments = {"step": step, "lease_seconds": LEASE_SECONDS}
+        if embeddings is not None:
+            arguments |= {"passages_hash": passages_hash, "embeddings": embeddings}
+        return replace(job, attempts=self.call(job, "rag_extend_job", arguments))
 
     def postpone(self, job: Job) -> BatchResult:
         """End the job's turn without an error: it keeps its place, and the attempt does not count. Raises a
@@ -248,6 +254,11 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
         return action()
     except Exception as raised:
         error = raised if isinstance(raised, RagError) else RagError(log_reason=type(raised).__name__)
+    return end_attempt(jobs, job, error)
+
+
+def end_attempt(jobs: Jobs, job: Job, error: RagError) -> BatchResult:
+    """End or postpone a job whose attempt failed."""
     log.warning("job %s: %s (%s)", job.id, error.code, error.log_reason)
     if isinstance(error, Conflict) and error.code == "lease_lost":
         # Another worker has the job, or the job was deleted.

@@ -11,25 +11,28 @@ returns trigger
 language plpgsql volatile security definer set search_path = ''
 as $$
 declare
+  has_vault constant boolean := coalesce(
+    has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false);
   field text;
   content text;
 begin
-  if coalesce(has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false) then
-    foreach field in array tg_argv loop
-      content := to_jsonb(new) ->> field;
-      if content is not null then
-        new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
-          vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
-      end if;
-    end loop;
-  end if;
+  foreach field in array tg_argv loop
+    content := to_jsonb(new) ->> field;
+    if content is not null and has_vault then
+      new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
+        vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
+    elsif content is not null then
+      -- The previous secret may be in a Vault that was removed.
+      new := jsonb_populate_record(new, jsonb_build_object(field || '_id', null));
+    end if;
+  end loop;
   return new;
 end;
 $$;
 
 comment on function rag.store_in_vault is
-  'Trigger that moves the named columns to Supabase Vault, if the project has it. It runs as its owner, to whom alone Vault '
-  'grants this.';
+  'Trigger that moves the named columns to Supabase Vault, if the project has it; else the new text replaces an id in Vault. '
+  'It runs as its owner, to whom alone Vault grants this.';
 
 create function rag.erase_from_vault()
 returns trigger
@@ -37,13 +40,18 @@ language plpgsql volatile security definer set search_path = ''
 as $$
 declare
   field text;
-  gone uuid;
+  secret_id uuid;
 begin
+  if to_regclass('vault.secrets') is null then
+    -- Vault was removed, and its secrets with it.
+    return null;
+  end if;
   foreach field in array tg_argv loop
-    gone := to_jsonb(old) ->> (field || '_id');
+    secret_id := to_jsonb(old) ->> (field || '_id');
     -- A rotated secret has become the old one.
-    if gone is not null and not exists (select from jsonb_each_text(to_jsonb(new)) as kept where kept.value = gone::text) then
-      delete from vault.secrets where secrets.id = gone and secrets.name like 'rag.%';
+    if secret_id is not null
+      and not exists (select from jsonb_each_text(to_jsonb(new)) as present where present.value = secret_id::text) then
+      delete from vault.secrets where secrets.id = secret_id and secrets.name like 'rag.%';
     end if;
   end loop;
   return null;
@@ -51,8 +59,8 @@ end;
 $$;
 
 comment on function rag.erase_from_vault is
-  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced. It runs as its owner, to '
-  'whom alone Vault grants this.';
+  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced, if the project '
+  'has it. It runs as its owner, to whom alone Vault grants this.';
 
 create function rag.secret_in_vault(secret_id uuid)
 returns text

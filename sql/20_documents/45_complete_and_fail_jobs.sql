@@ -73,7 +73,7 @@ comment on function public.rag_store_content is
 create function public.rag_extend_job(
   step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
 )
-returns void
+returns integer
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
@@ -83,6 +83,7 @@ declare
   -- A page that differs at each attempt is no progress.
   is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
     and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
+  new_attempts constant integer := case when rag_extend_job.embeddings is not null and is_further then 0 else job.attempts end;
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -90,16 +91,17 @@ begin
   if rag_extend_job.embeddings is not null then
     update rag.jobs
     set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
-      attempts = case when is_further then 0 else job.attempts end
+      attempts = new_attempts
     where jobs.org_id = job.org_id and jobs.id = job.id;
   end if;
+  return new_attempts;
 end;
 $$;
 
 comment on function public.rag_extend_job is
   'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
   'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
-  'before, the count of attempts begins anew.';
+  'before, the count of attempts begins anew. Returns this count.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer

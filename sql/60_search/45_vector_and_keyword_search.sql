@@ -39,7 +39,7 @@ comment on function rag.add_keyword_leg is
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real, out judged rag.candidate[])
+  out lexical_ms real, out judged rag.candidate[], out judged_vector_ms real, out judged_lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -55,9 +55,10 @@ begin
       case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
     exact := nearest.exact;
     considered := nearest.considered;
-    vector_ms := rag.milliseconds_since(started);
+    judged_vector_ms := rag.milliseconds_since(started);
   end if;
   if mode <> 'keyword' then
+    vector_ms := judged_vector_ms;
     near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
@@ -72,8 +73,9 @@ begin
   if judged_top_k is not null then
     judged := (nearest.candidates)[:judged_pool];
     if rag.uses_keywords(scope) then
+      started := clock_timestamp();
       judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
-      lexical_ms := rag.milliseconds_since(started);
+      judged_lexical_ms := rag.milliseconds_since(started);
     end if;
     judged := rag.to_page(judged, null, null, judged_top_k, 0);
   end if;
@@ -83,8 +85,9 @@ $$;
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
   'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
-  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
-  'includes the fusion.';
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg, null for an unused one; the '
+  'keyword leg includes the fusion. judged_vector_ms, judged_lexical_ms: those of the judged matches; vector search runs '
+  'once for both.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean

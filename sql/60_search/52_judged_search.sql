@@ -47,7 +47,8 @@ begin
         search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
+      from rag.to_rows(search.judged, search.exact, search.considered, search.judged_vector_ms,
+        search.judged_lexical_ms) as hit));
 end;
 $$;
 

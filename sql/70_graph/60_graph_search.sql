@@ -101,7 +101,8 @@ begin
     || case when judged_top_k is null then '{}'
       else jsonb_build_object('judged', (
         select coalesce(jsonb_agg(hit), '[]')
-        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+        from rag.to_rows(search.judged, search.exact, search.considered, search.judged_vector_ms,
+          search.judged_lexical_ms) as hit))
       end;
 end;
 $$;

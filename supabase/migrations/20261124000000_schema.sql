@@ -444,25 +444,28 @@ returns trigger
 language plpgsql volatile security definer set search_path = ''
 as $$
 declare
+  has_vault constant boolean := coalesce(
+    has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false);
   field text;
   content text;
 begin
-  if coalesce(has_function_privilege(to_regprocedure('vault.create_secret(text,text,text,uuid)'), 'execute'), false) then
-    foreach field in array tg_argv loop
-      content := to_jsonb(new) ->> field;
-      if content is not null then
-        new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
-          vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
-      end if;
-    end loop;
-  end if;
+  foreach field in array tg_argv loop
+    content := to_jsonb(new) ->> field;
+    if content is not null and has_vault then
+      new := jsonb_populate_record(new, jsonb_build_object(field, null, field || '_id',
+        vault.create_secret(content, format('rag.%s.%s %s', tg_table_name, field, gen_random_uuid()))));
+    elsif content is not null then
+      -- The previous secret may be in a Vault that was removed.
+      new := jsonb_populate_record(new, jsonb_build_object(field || '_id', null));
+    end if;
+  end loop;
   return new;
 end;
 $$;
 
 comment on function rag.store_in_vault is
-  'Trigger that moves the named columns to Supabase Vault, if the project has it. It runs as its owner, to whom alone Vault '
-  'grants this.';
+  'Trigger that moves the named columns to Supabase Vault, if the project has it; else the new text replaces an id in Vault. '
+  'It runs as its owner, to whom alone Vault grants this.';
 
 create function rag.erase_from_vault()
 returns trigger
@@ -470,13 +473,18 @@ language plpgsql volatile security definer set search_path = ''
 as $$
 declare
   field text;
-  gone uuid;
+  secret_id uuid;
 begin
+  if to_regclass('vault.secrets') is null then
+    -- Vault was removed, and its secrets with it.
+    return null;
+  end if;
   foreach field in array tg_argv loop
-    gone := to_jsonb(old) ->> (field || '_id');
+    secret_id := to_jsonb(old) ->> (field || '_id');
     -- A rotated secret has become the old one.
-    if gone is not null and not exists (select from jsonb_each_text(to_jsonb(new)) as kept where kept.value = gone::text) then
-      delete from vault.secrets where secrets.id = gone and secrets.name like 'rag.%';
+    if secret_id is not null
+      and not exists (select from jsonb_each_text(to_jsonb(new)) as present where present.value = secret_id::text) then
+      delete from vault.secrets where secrets.id = secret_id and secrets.name like 'rag.%';
     end if;
   end loop;
   return null;
@@ -484,8 +492,8 @@ end;
 $$;
 
 comment on function rag.erase_from_vault is
-  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced. It runs as its owner, to '
-  'whom alone Vault grants this.';
+  'Trigger that deletes a row''s secrets from Supabase Vault, with the row or when they are replaced, if the project '
+  'has it. It runs as its owner, to whom alone Vault grants this.';
 
 create function rag.secret_in_vault(secret_id uuid)
 returns text
@@ -3174,7 +3182,7 @@ comment on function public.rag_store_content is
 create function public.rag_extend_job(
   step text, lease_seconds integer, passages_hash text default null, embeddings extensions.halfvec[] default null
 )
-returns void
+returns integer
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
@@ -3184,6 +3192,7 @@ declare
   -- A page that differs at each attempt is no progress.
   is_further constant boolean := job.passages_hash is null or job.passages_hash = rag_extend_job.passages_hash
     and cardinality(job.embeddings) < cardinality(rag_extend_job.embeddings);
+  new_attempts constant integer := case when rag_extend_job.embeddings is not null and is_further then 0 else job.attempts end;
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -3191,16 +3200,17 @@ begin
   if rag_extend_job.embeddings is not null then
     update rag.jobs
     set passages_hash = rag_extend_job.passages_hash, embeddings = rag_extend_job.embeddings,
-      attempts = case when is_further then 0 else job.attempts end
+      attempts = new_attempts
     where jobs.org_id = job.org_id and jobs.id = job.id;
   end if;
+  return new_attempts;
 end;
 $$;
 
 comment on function public.rag_extend_job is
   'Set the step of a job and extend its lease. embeddings: after a failure of the embedder, the vectors of the first '
   'passages, for the next attempt; passages_hash: SHA-256 of the model and of all passages. With more vectors than '
-  'before, the count of attempts begins anew.';
+  'before, the count of attempts begins anew. Returns this count.';
 
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -8868,7 +8878,7 @@ comment on function rag.add_keyword_leg is
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
-  out lexical_ms real, out judged rag.candidate[])
+  out lexical_ms real, out judged rag.candidate[], out judged_vector_ms real, out judged_lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -8884,9 +8894,10 @@ begin
       case when judged_top_k is null then row_limit else greatest(row_limit, judged_pool) end);
     exact := nearest.exact;
     considered := nearest.considered;
-    vector_ms := rag.milliseconds_since(started);
+    judged_vector_ms := rag.milliseconds_since(started);
   end if;
   if mode <> 'keyword' then
+    vector_ms := judged_vector_ms;
     near := (nearest.candidates)[:row_limit];
     candidates := near;
   end if;
@@ -8901,8 +8912,9 @@ begin
   if judged_top_k is not null then
     judged := (nearest.candidates)[:judged_pool];
     if rag.uses_keywords(scope) then
+      started := clock_timestamp();
       judged := rag.add_keyword_leg(judged, query_embedding, judged_text, scope, 'hybrid', judged_pool, judged_top_k);
-      lexical_ms := rag.milliseconds_since(started);
+      judged_lexical_ms := rag.milliseconds_since(started);
     end if;
     judged := rag.to_page(judged, null, null, judged_top_k, 0);
   end if;
@@ -8912,8 +8924,9 @@ $$;
 comment on function rag.two_leg_search is
   'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
   'row_limit would return no further candidates. judged: the first judged_top_k of a hybrid search for judged_text, '
-  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
-  'includes the fusion.';
+  'with the same vectors; null without judged_top_k. vector_ms, lexical_ms: the duration of each leg, null for an unused one; the '
+  'keyword leg includes the fusion. judged_vector_ms, judged_lexical_ms: those of the judged matches; vector search runs '
+  'once for both.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
@@ -9062,7 +9075,8 @@ begin
         search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit));
+      from rag.to_rows(search.judged, search.exact, search.considered, search.judged_vector_ms,
+        search.judged_lexical_ms) as hit));
 end;
 $$;
 
@@ -11556,7 +11570,8 @@ begin
     || case when judged_top_k is null then '{}'
       else jsonb_build_object('judged', (
         select coalesce(jsonb_agg(hit), '[]')
-        from rag.to_rows(search.judged, search.exact, search.considered, search.vector_ms, search.lexical_ms) as hit))
+        from rag.to_rows(search.judged, search.exact, search.considered, search.judged_vector_ms,
+          search.judged_lexical_ms) as hit))
       end;
 end;
 $$;

@@ -70,7 +70,8 @@ def test_supabase_js_calls_the_deployment(people: People, services: Services, tm
 
 def test_a_stream_arrives_while_the_deployment_writes_it(deployment: StandIn, tmp_path: Path):
     rest = threading.Event()
-    headers = {"Authorization": "Bearer t", "Cookie": "session=1", "apikey": "k"}
+    forwarded = {"X-Api-Key": "k", "X-Workspace-Id": "w", "X-Rag-Read-After": "7", "X-Request-Id": "r"}
+    headers = {"Authorization": "Bearer t", "Cookie": "session=1", "apikey": "k", **forwarded}
     deployment.replies(Reply(chunks=[b"data: 1\n\n", rest, b"data: 2\n\n"]))
     with (
         edge_function(f"{deployment.url}/", tmp_path) as url,
@@ -83,6 +84,7 @@ def test_a_stream_arrives_while_the_deployment_writes_it(deployment: StandIn, tm
     (request,) = deployment.requests
     assert (request.method, request.path, request.body) == ("POST", "/api/v1/chat?x=1", b"{}")
     assert request.headers["authorization"] == "Bearer t"
+    assert forwarded.items() <= {name: request.headers[name.lower()] for name in forwarded}.items()
     assert not {"cookie", "apikey"} & request.headers.keys()
 
 

@@ -147,6 +147,7 @@ def test_a_database_with_another_schema_version_is_reported(
         monkeypatch.setattr(looking, "SCHEMA_VERSION", version)
         body = health(settings)
         assert (body["services"]["migrations"], body["status"]) == (state, "degraded")
+        assert version in body["problem"]
 
 
 def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
@@ -183,6 +184,8 @@ def test_a_project_key_that_the_gateway_rejects_reveals_nothing_behind_it(
         assert (body["status"], body["details"]) == ("unhealthy", None)
         behind = ("database", "postgrest", "migrations", "pgvector", "queue")
         assert {body["services"][name] for name in behind} == {"unknown"}
+        # Either variable may have the key.
+        assert "SUPABASE_PUBLISHABLE_KEY" in body["problem"] and "SUPABASE_ANON_KEY" in body["problem"]
     assert "turned_away" in caplog.text
 
 

@@ -362,7 +362,7 @@ def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deploymen
             "The signing key cannot sign. Set RAG_SIGNING_KEY",
         ),
         (replace(deployment, functions_secret="x" * 32), "RAG_FUNCTIONS_SECRET is not the secret"),
-        (replace(deployment, anon_key="another"), "refuses SUPABASE_ANON_KEY"),
+        (replace(deployment, anon_key="another"), "refuses SUPABASE_PUBLISHABLE_KEY"),
         (
             replace(deployment, project_url="http://127.0.0.1:1"),
             "no answer from 127.0.0.1: check SUPABASE_URL",

@@ -5,7 +5,8 @@
 // supabase secrets set RAG_URL=https://rag.example.com
 const DEPLOYMENT = Deno.env.get("RAG_URL")?.replace(/\/+$/, "");
 const FORWARDED = [
-  "accept", "authorization", "content-type", "idempotency-key", "traceparent",
+  "accept", "authorization", "content-type", "idempotency-key", "traceparent", "x-api-key", "x-rag-read-after",
+  "x-request-id", "x-workspace-id",
   "origin", "access-control-request-headers", "access-control-request-method",
 ];
 

@@ -565,6 +565,23 @@ def test_a_document_continues_after_its_embedder_s_limit(
     assert world.sql(kept, document["id"]) == [(0,)]
 
 
+def test_the_last_attempt_is_followed_by_another_after_progress(
+    ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker]
+):
+    endpoint, worker = limited
+    document = bring_chunks(ann, 24)
+    for _ in range(2):
+        # Each claim begins the last attempt.
+        attempts = "update rag.jobs set attempts = %s where document_id = %s"
+        world.sql(attempts, ATTEMPTS - 1, document["id"])
+        result = worker.work()
+        endpoint.renew()
+        if result.postponed:
+            assert (ann.row(document)["status"], ann.row(document)["attempts"]) == ("processing", 0)
+            assert_due(world, document)
+    assert result == BatchResult(claimed=1, completed=1)
+
+
 def test_other_passages_are_embedded_from_the_first_one(
     ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker]
 ):
@@ -759,7 +776,7 @@ def test_a_document_deleted_during_processing_stays_deleted(
     read = worker._load(job) if after == "open" else None
     documents.delete(ann.services.database, ann.actor.principal, document["id"])
     with pytest.raises(Conflict):
-        worker._store(read, [[1.0] * 1536]) if read else worker._load(job)
+        worker._store(read, [[1.0] * 1536], None) if read else worker._load(job)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document["id"]) == [(0,)]
 
@@ -781,7 +798,7 @@ def test_a_document_replaced_during_processing_has_the_newest_content(
     late = worker._load(job)
     ann.bring("The kiln is cold.", external_id="kiln")
     with pytest.raises(Conflict):
-        worker._store(late, [[1.0] * 1536])
+        worker._store(late, [[1.0] * 1536], None)
     worker.work()
     assert ann.texts() == ["The kiln is cold."]
 

@@ -166,3 +166,33 @@ def test_a_secret_that_vault_lost_ends_no_claim(world: World, people: People):
     webhook(world, people.ada)
     world.sql("delete from vault.secrets where name like 'rag.%%'")
     assert claimed(world) == (None, None)
+
+
+def test_a_project_whose_vault_was_removed_goes_on_with_new_secrets(
+    world: World, people: People, stack: Stack
+):
+    hook, place = webhook(world, people.ada), source(world, people.ada)
+    world.as_user(people.ada, "select public.rag_rotate_webhook(%s, %s)", hook, OTHER)
+    world.sql("update rag.endpoints set old_secret_until = now()")
+    (database,) = world.sql("select current_database()")[0]
+    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
+        connection.execute("drop schema vault cascade")
+    # The old secret's time has ended: the claim deletes it.
+    assert claimed(world) == (None, None)
+    world.as_user(people.ada, "select public.rag_rotate_webhook(%s, %s)", hook, SECRET)
+    assert claimed(world) == (SECRET, None)
+    world.as_user(people.ada, "select public.rag_rotate_webhook(%s, %s)", hook, OTHER)
+    assert claimed(world) == (OTHER, SECRET)
+    change = "select has_credentials from public.rag_update_source(%s, credentials => %s)"
+    assert world.as_user(people.ada, change, place, json.dumps(KEYS)) == [(True,)]
+    claim = "select credentials from public.rag_claim_sources()"
+    assert world.as_role("rag_worker", claim) == [(KEYS,)]
+
+
+def test_a_secret_of_a_vault_that_was_removed_can_be_deleted(world: World, people: People, stack: Stack):
+    hook = webhook(world, people.ada)
+    (database,) = world.sql("select current_database()")[0]
+    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
+        connection.execute("drop schema vault cascade")
+    world.as_user(people.ada, "select public.rag_delete_webhook(%s)", hook)
+    assert world.sql("select count(*) from rag.endpoints") == [(0,)]

@@ -52,6 +52,21 @@ def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options:
     assert without_durations(both["judged"]) == without_durations(judged)
 
 
+@pytest.mark.parametrize("function", ["rag_judged_search", "rag_graph_search"])
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
+def test_each_list_has_the_durations_of_its_own_legs(shelf: People, mode: str, function: str):
+    durations = []
+    for _ in range(5):
+        both = search(shelf.ann, function, mode=mode, judged_top_k=10)
+        match, judged = both["matches"][0], both["judged"][0]
+        legs = (match["vector_ms"] is not None, match["lexical_ms"] is not None)
+        assert legs == (mode != "keyword", mode != "semantic")
+        assert None not in (judged["vector_ms"], judged["lexical_ms"])
+        durations.append((match["lexical_ms"], judged["lexical_ms"]))
+    # Two durations may be equal once, but not five times.
+    assert any(match != judged for match, judged in durations)
+
+
 @pytest.mark.parametrize("mode", ["graph", "keyword", "hierarchical"])
 def test_a_search_in_the_graph_returns_both_lists(shelf: People, mode: str):
     own = {"query_vector": None} if mode == "keyword" else {}
