@@ -11,7 +11,8 @@ from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.text.word_lists import word_sets
 
-# A row of more cells shows only those whose columns the question names, if it names any.
+# A row of more cells shows only those whose columns the question names, if it names any. If none of them has
+# a number, it shows all its numbers and the cells with the question's words.
 MAX_CELLS = 4
 MIN_WORDS = 3
 _LINE = re.compile(r"[^\n]+")
@@ -171,9 +172,17 @@ def _row(cells: list[str], header: list[str], question: frozenset[str]) -> str:
     names = header if len(header) == len(cells) else [""] * len(cells)
     rest = [(name, cell) for name, cell in list(zip(names, cells, strict=True))[1:] if cell]
     if len(rest) > MAX_CELLS:
-        rest = [pair for pair in rest if question & content_words(pair[0])] or rest
+        named = [pair for pair in rest if question & content_words(pair[0])]
+        if named and not any(map(_is_number, named)):
+            # The question names the row by a column, and asks for a value of another.
+            named = [pair for pair in rest if question & content_words(" ".join(pair)) or _is_number(pair)]
+        rest = named or rest
     values = ", ".join(f"{name} {cell}".strip() for name, cell in rest)
     return ": ".join(filter(None, (cells[0], values)))
+
+
+def _is_number(pair: tuple[str, str]) -> bool:
+    return pair[1].lstrip("-+(€$£ ")[:1].isdigit()
 
 
 def _closed(text: str) -> str:

@@ -59,6 +59,15 @@ def test_a_wide_row_has_only_the_columns_of_the_question():
     assert texts_and_kinds(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", StatementKind.ROW)]
 
 
+def test_a_wide_row_whose_named_column_has_no_value_has_all_its_numbers():
+    text = (
+        "| Id | House | Post | Sort | Amount | Kind |\n|---|---|---|---|---|---|\n"
+        "| 9303 | Hall | Tours | Expense | 1537158,48 | Actual |"
+    )
+    row = "9303: House Hall, Amount 1537158,48, Kind Actual."
+    assert texts_and_kinds(text, "hall kind") == [(row, StatementKind.ROW)]
+
+
 def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
     fact = StatementKind.FACT
     weight = [("Weight: 96 kg.", fact), ("Colour: blue.", fact)]
