@@ -164,7 +164,7 @@ def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
 
 
 def _cells(line: str) -> list[str]:
-    return [without_markup(cell) for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+    return [without_markup(cell).replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
 
 
 def _row(cells: list[str], header: list[str], question: frozenset[str]) -> str:

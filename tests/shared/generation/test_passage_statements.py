@@ -61,10 +61,10 @@ def test_a_wide_row_has_only_the_columns_of_the_question():
 
 def test_a_wide_row_whose_named_column_has_no_value_has_all_its_numbers():
     text = (
-        "| Id | House | Post | Sort | Amount | Kind |\n|---|---|---|---|---|---|\n"
+        "| Id | House | Post | Sort | Amount | Plan\\|Kind |\n|---|---|---|---|---|---|\n"
         "| 9303 | Hall | Tours | Expense | 1537158,48 | Actual |"
     )
-    row = "9303: House Hall, Amount 1537158,48, Kind Actual."
+    row = "9303: House Hall, Amount 1537158,48, Plan|Kind Actual."
     assert texts_and_kinds(text, "hall kind") == [(row, StatementKind.ROW)]
 
 
