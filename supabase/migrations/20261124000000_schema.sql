@@ -1149,7 +1149,8 @@ language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
   from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
-  where memberships.org_id is not null
+  -- Of an adopter's memberships() too: a token of an issuer that is not trusted raises PT401.
+  where (select rag.current_user_id()) is not null and memberships.org_id is not null
     and (coalesce(jsonb_typeof(token.claim), 'null') = 'null'
       or (jsonb_typeof(token.claim) = 'object'
         and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
@@ -14726,7 +14727,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
     split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
-      and (split_part(topic, ':', 3) in ('', (select auth.uid())::text)
+      and (split_part(topic, ':', 3) in ('', (select rag.current_user_id())::text)
         or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
       and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
     else false end;
