@@ -32,7 +32,6 @@ READING = (Scope.RETRIEVALS_READ, Scope.CHAT_READ, Scope.DOCUMENTS_READ)
 Agent = Annotated[Principal, with_scope(*Scope)]
 
 
-@app.post(f"{PATH}/", dependencies=CHALLENGE, include_in_schema=False)
 @app.post(PATH, dependencies=CHALLENGE, openapi_extra=MESSAGE)
 async def respond(caller: Agent, services: Core, request: Request) -> Response:
     return await server.respond(request, services, caller)

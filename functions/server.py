@@ -39,6 +39,8 @@ SLUGS = {
     if module.name not in ("schedule", "server")
 }
 ALWAYS = "health"
+# As agents write the address of the function mcp.
+MCP_WITH_SLASH = "/mcp/"
 # Cloud Run kills a container ten seconds after SIGTERM.
 DRAIN_SECONDS = 8
 # How long a thread may hold the GIL while another one waits. With Python's default of 5 ms a search, which
@@ -68,6 +70,8 @@ class Functions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path == MCP_WITH_SLASH:
+            path, scope = path[:-1], {**scope, "path": scope["path"][:-1]}
         app = self._paths.get(path) or self._app_of(path) or self._own
         await app(scope, receive, send)
 

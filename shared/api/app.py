@@ -225,7 +225,7 @@ class PlatformRoutes:
 
     def _route(self, method: str, path: str, **options: Any) -> Callable[[Handler], Handler]:
         def add(handler: Handler) -> Handler:
-            for prefix in ("/api/v1", "/v1"):
+            for prefix in ("/v1", "/api/v1"):
                 self._app.add_api_route(f"{prefix}{path}", handler, methods=[method], **options)
             return handler
 

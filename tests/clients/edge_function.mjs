@@ -1,11 +1,11 @@
-// supabase-js calls the edge function `rag`. Reads {url, anonKey, token} as JSON from standard input and prints what each
+// supabase-js calls the edge function `rag`. Reads {url, key, token} as JSON from standard input and prints what each
 // call returned.
 
 import { createClient } from "@supabase/supabase-js";
 import { json } from "node:stream/consumers";
 
-const { url, anonKey, token } = await json(process.stdin);
-const supabase = createClient(url, anonKey, { accessToken: async () => token });
+const { url, key, token } = await json(process.stdin);
+const supabase = createClient(url, key, { accessToken: async () => token });
 const body = { query_text: "How hot is the kettle?" };
 
 const answer = await supabase.functions.invoke("rag/answer", { body });

@@ -24,6 +24,7 @@ export interface RagSource {
   readonly sourceType: string;
   readonly sourceTitle: string;
   readonly sourceUri: string | null;
+  readonly collectionName: string | null;
   readonly snippet: string;
   readonly meta: Metadata;
   readonly pageNumber: number | null;

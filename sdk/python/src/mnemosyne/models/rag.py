@@ -24,6 +24,7 @@ class RagSource(Model):
     source_type: str
     source_title: str
     source_uri: str | None = None
+    collection_name: str | None = None
     snippet: str
     meta: dict[str, Any]
     page_number: int | None = None
