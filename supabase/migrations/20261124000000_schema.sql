@@ -408,9 +408,11 @@ comment on function rag.set_dimensions is
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
-language plpgsql immutable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a worker's token of another issuer, also without PostgREST's pre-request function.
+  perform rag.current_user_id();
   if max_items is null or max_items not between 1 and 100
     or lease_seconds is null or lease_seconds not between 5 and 3600
   then
@@ -420,7 +422,7 @@ begin
 end;
 $$;
 
-comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim.';
+comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim, PT401 for a token of an issuer that is not trusted.';
 
 create function rag.max_attempts()
 returns integer
@@ -506,9 +508,8 @@ comment on function rag.secret_in_vault is
   'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
   'alone Vault grants this.';
 
--- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
--- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
--- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- The caller of a request, for all policies and functions. The subject of a Supabase token is the user's id. The subject of a
+-- third-party token (Clerk, Auth0, Firebase) is any text: the id is computed from issuer and subject. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
 -- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
 
 create function rag.third_party_user_id(issuer text, subject text)
@@ -538,13 +539,14 @@ returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- The worker's role may not use Supabase's schema auth.
+  -- Not auth.jwt(): the worker's role may not use the schema auth.
   claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
   issuer constant text := claims ->> 'iss';
   own text;
   others jsonb;
 begin
-  if claims is null then
+  -- Also of Supabase's legacy keys anon and service_role, in functions that run as their owner.
+  if claims is null or not claims ?| array['sub', 'rag'] and current_user not in ('authenticated', 'rag_worker') then
     return null;
   elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
     return nullif(claims ->> 'sub', '')::uuid;
@@ -7359,6 +7361,7 @@ returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.current_user_id();
   if (octet_length(question_set) <= 100 and (calibration is null or octet_length(calibration::text) <= 10000
     and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration)))) is not true
   then
