@@ -57,7 +57,9 @@ def attack_memberships(sweep: Sweep, memberships: Memberships) -> Iterator[Findi
     for attack, has_succeeded in _attacks(sweep, memberships):
         sweep.attempts.append(Attempt(TARGET, attack, SUCCESS if has_succeeded else REFUSED))
         if has_succeeded:
-            detail = "a user may write the table: enable row security and revoke the grants (docs/own-members.md)"
+            detail = (
+                "a user may write the table: enable row security and revoke the grants (docs/own-members.md)"
+            )
             yield Finding(TARGET, attack, detail)
 
 

@@ -127,11 +127,12 @@ def test_a_role_of_the_schema_needs_a_trusted_issuer_without_a_subject_too(world
         ]
     with psycopg.connect(world.stack.database_url()) as connection:
         for statement in statements:
-            with pytest.raises(psycopg.Error) as raised, connection.transaction():
+            with connection.transaction(force_rollback=True):
                 claims = json.dumps({"iss": CLERK, "role": role})
                 connection.execute("select set_config('request.jwt.claims', %s, true)", [claims])
                 connection.execute("select set_config('role', %s, true)", [role])
-                connection.execute(statement.encode())
+                with pytest.raises(psycopg.Error) as raised:
+                    connection.execute(statement.encode())
             assert raised.value.sqlstate == "PT401", statement
         connection.rollback()
 

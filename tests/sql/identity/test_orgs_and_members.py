@@ -201,9 +201,10 @@ def test_an_adopter_s_auth_uid_admits_no_issuer_that_is_not_trusted(people: Peop
         "select rag.may_read_object('a/b/c')",
         "select rag.may_receive('rag:' || %(org)s)",
     ):
-        with pytest.raises(psycopg.Error) as raised, teams.connection.transaction():
+        with teams.connection.transaction(force_rollback=True):
             become(teams.connection, people.ann, iss="https://unlisted.example")
-            teams.connection.execute(statement.encode(), {"org": people.acme.id})
+            with pytest.raises(psycopg.Error) as raised:
+                teams.connection.execute(statement.encode(), {"org": people.acme.id})
         assert raised.value.sqlstate == "PT401", statement
 
 
