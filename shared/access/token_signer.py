@@ -27,7 +27,7 @@ CALL_SECONDS = 10
 # Claims about a token, not about its user.
 _CLAIMS_OF_TOKEN = frozenset({"iss", "aud", "role", "iat", "nbf", "exp"})
 # The log's reason when the project refuses a token that was signed here.
-UNTRUSTED_KEY = "the project does not trust the key that signs here"
+UNTRUSTED_KEY = "the project does not trust the key that signs here, or rag.settings.issuer is another issuer"
 
 
 class BadSignature(ValueError):

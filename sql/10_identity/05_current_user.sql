@@ -6,7 +6,7 @@ create function rag.third_party_user_id(issuer text, subject text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4, unless an admin chose an id. shared/access/jwt_verifier.py computes the same.
   select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
   from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
 $$;

@@ -516,7 +516,7 @@ create function rag.third_party_user_id(issuer text, subject text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4, unless an admin chose an id. shared/access/jwt_verifier.py computes the same.
   select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
   from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
 $$;
@@ -1444,7 +1444,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user of Supabase Auth (third-party users are not checked); PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
