@@ -1,7 +1,7 @@
 """Gateway with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
 
-Like a hosted project's gateway it rejects /rest/v1 without one of the project's keys in `apikey`, except
-preflights, and another key than this one as a bearer. It forwards requests and responses unchanged.
+Like a hosted project's gateway, it rejects requests of /rest/v1 without one of the project's keys in `apikey`.
+Preflights need no key. A bearer that is a key must be the same key. Requests and responses are unchanged.
 """
 
 import hmac

@@ -166,3 +166,15 @@ def with_claims_of(token: str, claims: str) -> str:
     """The header and signature of one token around the claims of another."""
     header, _, signature = token.split(".")
     return f"{header}.{claims.split('.')[1]}.{signature}"
+
+
+def act_as(connection: psycopg.Connection[Any], user_id: str, role: str = "authenticated") -> None:
+    """Set the role and the claims of that user, as PostgREST does it, until the transaction ends."""
+    # The present role may be anon, who may not read rag.settings.
+    connection.execute("set local role none")
+    connection.execute(
+        "select set_config('request.jwt.claims', jsonb_build_object('iss', issuer, 'sub', %s::text, 'role', "
+        "%s::text)::text, true) from rag.settings",
+        [user_id, role],
+    )
+    connection.execute("select set_config('role', %s, true)", [role])

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 RELEASE = FOLDER / "catalogue.json"
 # How the names of Storage's objects in the catalogue end.
 STORAGE = ("storage.objects", "storage.buckets")
-# The functions that an adopter may replace (docs/install.md).
+# The functions that an adopter may replace (docs/own-members.md).
 MEMBERSHIPS = ("function rag.memberships()", "function rag.org_members(uuid[])")
 
 Objects = dict[str, dict[str, Any]]

@@ -86,6 +86,14 @@ where source = 'auth.users' and pg_relation_is_updatable(oid, false) & 16 <> 0
   and exists (select from api_roles where has_table_privilege(api_roles.oid, owner_views.oid, 'delete'))
 
 union all
+-- A user of another issuer may have the id of a user of Supabase Auth as subject.
+select format('function %s', pg_proc.oid::regprocedure), 'auth.uid()', 'it takes users of third-party issuers for users of '
+  'Supabase Auth: replace auth.uid() by rag.current_user_id()'
+from pg_proc join rag.settings on third_party_issuers <> '{}'
+where pronamespace = 'rag'::regnamespace and proname in ('memberships', 'org_members')
+  and coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'
+
+union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)
 from pg_publication_tables where schemaname = 'rag'
 order by 1, 2, 3;

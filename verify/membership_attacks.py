@@ -4,7 +4,6 @@ The rows that the SQL of the memberships writes are templates: users write them 
 rag.memberships() tells whether they gained by it. Every transaction is rolled back.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from verify.actors import RAG_MEMBERS, Person
+from verify.actors import RAG_MEMBERS, Person, act_as
 from verify.target_deployment import Finding, SetupFailed
 from verify.target_sweep import Attempt, Sweep
 from verify.temporary_rows import Member, Memberships, add_member, remove_member
@@ -58,7 +57,9 @@ def attack_memberships(sweep: Sweep, memberships: Memberships) -> Iterator[Findi
     for attack, has_succeeded in _attacks(sweep, memberships):
         sweep.attempts.append(Attempt(TARGET, attack, SUCCESS if has_succeeded else REFUSED))
         if has_succeeded:
-            detail = "a user may write the table: enable row security and revoke the grants (docs/install.md)"
+            detail = (
+                "a user may write the table: enable row security and revoke the grants (docs/own-members.md)"
+            )
             yield Finding(TARGET, attack, detail)
 
 
@@ -85,7 +86,7 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
     as_victim = templates(actors.org_id, "admin")
     for role in ("authenticated", "anon"):
         with _rolled_back(database):
-            _act_as(database, stranger, role)
+            act_as(database, stranger.id, role)
             # A second time: a row may refer to a later one.
             for row in as_victim * 2:
                 _attempt(database, f"insert into {row.table} ({row.columns}) {row.source}", row.values)
@@ -108,7 +109,7 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
     ):
         with _rolled_back(database):
             rows = added(*before)
-            _act_as(database, stranger)
+            act_as(database, stranger.id)
             for row in rows:
                 update = f"update {row.table} set ({row.columns}) = ({row.source}) where ctid = %s::tid"  # noqa: S608
                 for template in wanted:
@@ -121,7 +122,7 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
     ):
         with _rolled_back(database):
             rows = added(stranger, actors.org_id, "admin")
-            _act_as(database, caller)
+            act_as(database, caller.id)
             for row in rows:
                 _attempt(database, f"delete from {row.table} where ctid = %s::tid", row.ctid)  # noqa: S608
             yield attack, not _has(database, stranger, actors.org_id)
@@ -160,7 +161,7 @@ def _attacks_on_consent(sweep: Sweep) -> Iterator[tuple[str, bool]]:
         with _rolled_back(database):
             for statement in before:
                 database.execute(statement.encode(), [org_id, person.id])
-            _act_as(database, caller)
+            act_as(database, caller.id)
             # As in rag_put_member, so that an update finds the row.
             database.execute("select set_config('rag.lists_members', 'true', true)")
             for statement in statements:
@@ -184,24 +185,19 @@ def _rolled_back(database: Connection) -> Iterator[None]:
         yield
 
 
-def _act_as(database: Connection, person: Person, role: str = "authenticated") -> None:
-    """Set the role and the claims of that user, as PostgREST does it, until the transaction ends."""
-    claims = json.dumps({"sub": person.id, "role": role})
-    database.execute("select set_config('role', %s, true)", [role])
-    database.execute("select set_config('request.jwt.claims', %s, true)", [claims])
-
-
 def _attempt(database: Connection, statement: str, *parameters: str) -> None:
-    """Run the statement. An error is a refusal: the transaction goes on."""
+    """Run the statement. An error is a refusal: the transaction goes on. Raises SetupFailed if the claims of
+    the attack are refused, which shows nothing about the table."""
     try:
         with database.transaction():
             database.execute(statement.encode(), parameters)
-    except psycopg.Error:
-        return
+    except psycopg.Error as error:
+        if error.sqlstate == "PT401":
+            raise SetupFailed(f"The database refused the claims of an attack: {error}") from None
 
 
 def _has(database: Connection, person: Person, org_id: str, role: str | None = None) -> bool:
     """Whether that user belongs to the org, with that role."""
-    _act_as(database, person)
+    act_as(database, person.id)
     statement = "select true from rag.memberships() where org_id = %s and role = coalesce(%s, role)"
     return database.execute(statement, [org_id, role]).fetchone() is not None

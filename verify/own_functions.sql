@@ -18,7 +18,7 @@ unbound as (
         and has_table_privilege(pg_roles.oid, pg_class.oid, 'select, insert, update, delete')))
 ),
 -- Not those of the release. Of extensions and of Supabase only those that name the schema. A trigger may add orgs,
--- and change none (docs/install.md).
+-- and change none (docs/own-members.md).
 functions as (
   select *
   from (

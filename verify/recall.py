@@ -4,7 +4,6 @@ Each query is the embedding of a stored chunk. A member of the org calls rag_mat
 compared with the nearest chunks that the member may see, found without an index. Nothing is written.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from verify.actors import act_as
 from verify.target_deployment import Finding
 
 Connection = psycopg.Connection[Any]
@@ -121,10 +121,8 @@ def _of_query(connection: Connection, org_id: str, model: str, query: str) -> tu
 @contextmanager
 def _as_user(connection: Connection, user_id: str) -> Iterator[None]:
     """A transaction as that user, as PostgREST does it, that cannot write."""
-    claims = json.dumps({"sub": user_id, "role": "authenticated"})
     with connection.transaction(force_rollback=True):
         connection.execute("set transaction read only")
         connection.execute("set local statement_timeout = 0")
-        connection.execute("set local role authenticated")
-        connection.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+        act_as(connection, user_id)
         yield

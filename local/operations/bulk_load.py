@@ -29,6 +29,8 @@ from shared.models.embeddings import Embedder, embedder_for
 MAX_DOCUMENTS = 100_000
 # Documents of a call, and their characters; calls that are prepared while the database stores others.
 AT_ONCE, CHARACTERS_AT_ONCE, PREPARED = 250, 1_000_000, 4
+# A token's issuer is checked, also here.
+USER = "select users.id, settings.issuer from auth.users cross join rag.settings where email = %s"
 KEYS = {field.name for field in fields(NewDocument)} - {"org_id", "collection"}
 DOCUMENT = TypeAdapter(NewDocument)
 NOT_EMPTY = "The database has chunks already. Add further documents with: python -m local ingest"
@@ -74,10 +76,15 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
     org = org_id_of(options.org) if options.org else None
     embedder = embedder_for(settings)
     with connected(database_url) as connection:
-        user = connection.execute("select id from auth.users where email = %s", [options.user]).fetchone()
+        user = connection.execute(USER, [options.user]).fetchone()
         if user is None:
             raise CommandError(f"no user has the address {options.user}")
-        claims = {"sub": str(user[0]), "role": "authenticated", "rag": {"org": org} if org else None}
+        claims = {
+            "sub": str(user[0]),
+            "iss": user[1],
+            "role": "authenticated",
+            "rag": {"org": org} if org else None,
+        }
         documents = read_documents(options.path)
         count = load(connection, embedder, claims, options.collection, documents, options.index_memory)
     print(f"{count:,} documents")

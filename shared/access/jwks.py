@@ -1,4 +1,4 @@
-"""Public keys of the project, from the JWKS of Supabase Auth.
+"""Public keys of an issuer of tokens, from its JWKS.
 
 The first token that needs a key fetches them. Cached keys are read without a lock, fetched again after ten
 minutes and discarded after an hour. Unknown key ids cause at most one fetch a minute.
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
+from urllib.parse import urlsplit
 
 from jose import jwk
 from jose.backends.base import Key
@@ -119,7 +120,9 @@ class KeySet:
         except Exception as error:
             attempt.failure = type(error).__name__
             log.warning(
-                "the project's public keys could not be fetched (%s): check SUPABASE_URL",
+                "public keys could not be fetched from %s (%s): check SUPABASE_URL or "
+                "RAG_THIRD_PARTY_ISSUERS",
+                urlsplit(self._url).hostname,
                 attempt.failure,
             )
         finally:

@@ -34,7 +34,12 @@ ELEVATED_KEY = (
     "This is a secret or service_role key of the project, which no route accepts. Send a user's token, and "
     "replace the key if others may have seen it."
 )
-UNTRUSTED = "The token is of an issuer that is not trusted here. Sign in to this project."
+UNTRUSTED_ISSUER = "The token is of an issuer that is not trusted here. Sign in to this project."
+NO_USER = "The token is not a signed-in user's. Sign in, and send the user's token."
+NO_ROLE = (
+    "The token's claim role must be authenticated. The issuer adds it (docs/third-party-sign-in.md); then "
+    "sign in again."
+)
 SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
@@ -55,7 +60,7 @@ def is_token(credential: str) -> bool:
 
 @dataclass(frozen=True)
 class Issuer:
-    """A third-party issuer. Without an audience the claim is not checked."""
+    """An issuer of tokens, Supabase Auth or a third party. Without an audience the claim is not checked."""
 
     name: str
     keys: KeySet | None
@@ -100,7 +105,7 @@ class Verifier:
         try:
             issuer = self._issuers.get(jwt.get_unverified_claims(token).get("iss"))
             if issuer is None:
-                raise Unauthorized(project_key_refusal(token) or UNTRUSTED)
+                raise Unauthorized(project_key_refusal(token) or UNTRUSTED_ISSUER)
             options = {
                 "leeway": LEEWAY_SECONDS,
                 # An id token has the hash of an access token, which is not sent here.
@@ -160,10 +165,11 @@ def _user(claims: Mapping[str, Any], token: str, third_party: str | None) -> Pri
     Unauthorized for those of no signed-in user."""
     # The anon and service keys are tokens of the same project without a user.
     if claims.get("role") != "authenticated":
-        raise Unauthorized("The token is not a signed-in user's. Sign in, and send the user's token.")
+        raise Unauthorized(NO_USER if third_party is None else NO_ROLE)
     if third_party is not None:
-        # The claim `rag` restricts tokens that the functions sign, and serves no other issuer.
-        if not claims["sub"] or "rag" in claims:
+        # The claim `rag` restricts tokens that the functions sign, and serves no other issuer. Postgres has
+        # no text with NUL or half of a surrogate pair.
+        if not claims["sub"] or "rag" in claims or re.search(r"[\0\ud800-\udfff]", claims["sub"]):
             raise Unauthorized(INVALID)
         return Principal(third_party_user_id(third_party, claims["sub"]), token)
     try:

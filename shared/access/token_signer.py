@@ -27,7 +27,7 @@ CALL_SECONDS = 10
 # Claims about a token, not about its user.
 _CLAIMS_OF_TOKEN = frozenset({"iss", "aud", "role", "iat", "nbf", "exp"})
 # The log's reason when the project refuses a token that was signed here.
-UNTRUSTED = "the project does not trust the key that signs here"
+UNTRUSTED_KEY = "the project does not trust the key that signs here, or rag.settings.issuer is another issuer"
 
 
 class BadSignature(ValueError):
@@ -104,7 +104,7 @@ def call_with_claims_only(database: Database, signer: Signer, function: str, **c
     try:
         return database.call(without_user(signer, **claims), function, {}, idempotent=True)
     except Unauthorized:
-        raise DatabaseFailed(log_reason=UNTRUSTED) from None
+        raise DatabaseFailed(log_reason=UNTRUSTED_KEY) from None
 
 
 def signer_for(settings: Settings) -> Signer | None:

@@ -5,9 +5,11 @@
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
-language plpgsql immutable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a worker's token of another issuer, also without PostgREST's pre-request function.
+  perform rag.current_user_id();
   if max_items is null or max_items not between 1 and 100
     or lease_seconds is null or lease_seconds not between 5 and 3600
   then
@@ -17,7 +19,7 @@ begin
 end;
 $$;
 
-comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim.';
+comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim, PT401 for a token of an issuer that is not trusted.';
 
 create function rag.max_attempts()
 returns integer

@@ -1,13 +1,12 @@
--- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
--- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
--- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- The caller of a request, for all policies and functions. The subject of a Supabase token is the user's id. The subject of a
+-- third-party token (Clerk, Auth0, Firebase) is any text: the id is computed from issuer and subject. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
 -- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
 
 create function rag.third_party_user_id(issuer text, subject text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4, unless an admin chose an id. shared/access/jwt_verifier.py computes the same.
   select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
   from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
 $$;
@@ -30,13 +29,14 @@ returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- The worker's role may not use Supabase's schema auth.
+  -- Not auth.jwt(): the worker's role may not use the schema auth.
   claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
   issuer constant text := claims ->> 'iss';
   own text;
   others jsonb;
 begin
-  if claims is null then
+  -- Also of Supabase's legacy keys anon and service_role, in functions that run as their owner.
+  if claims is null or not claims ?| array['sub', 'rag'] and current_user not in ('authenticated', 'rag_worker') then
     return null;
   elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
     return nullif(claims ->> 'sub', '')::uuid;

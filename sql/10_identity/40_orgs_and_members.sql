@@ -76,7 +76,8 @@ language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
   from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
-  where memberships.org_id is not null
+  -- Of an adopter's memberships() too: a token of an issuer that is not trusted raises PT401.
+  where (select rag.current_user_id()) is not null and memberships.org_id is not null
     and (coalesce(jsonb_typeof(token.claim), 'null') = 'null'
       or (jsonb_typeof(token.claim) = 'object'
         and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));

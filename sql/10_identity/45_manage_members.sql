@@ -100,7 +100,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user of Supabase Auth (third-party users are not checked); PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)

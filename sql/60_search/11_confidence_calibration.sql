@@ -64,6 +64,7 @@ returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.current_user_id();
   if (octet_length(question_set) <= 100 and (calibration is null or octet_length(calibration::text) <= 10000
     and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration)))) is not true
   then

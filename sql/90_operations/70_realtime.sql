@@ -9,7 +9,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
     split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
-      and (split_part(topic, ':', 3) in ('', (select auth.uid())::text)
+      and (split_part(topic, ':', 3) in ('', (select rag.current_user_id())::text)
         or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
       and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
     else false end;

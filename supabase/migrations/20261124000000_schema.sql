@@ -408,9 +408,11 @@ comment on function rag.set_dimensions is
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
-language plpgsql immutable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a worker's token of another issuer, also without PostgREST's pre-request function.
+  perform rag.current_user_id();
   if max_items is null or max_items not between 1 and 100
     or lease_seconds is null or lease_seconds not between 5 and 3600
   then
@@ -420,7 +422,7 @@ begin
 end;
 $$;
 
-comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim.';
+comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim, PT401 for a token of an issuer that is not trusted.';
 
 create function rag.max_attempts()
 returns integer
@@ -514,16 +516,15 @@ comment on function rag.secret_in_vault is
   'A secret of this schema in Supabase Vault, for the worker alone; null if it cannot be read. It runs as its owner, to whom '
   'alone Vault grants this.';
 
--- The caller of a request, for all policies and functions. Supabase's own users have their id in the token. Users who sign
--- in elsewhere (third-party auth: Clerk, Auth0, Firebase) have any text there, which is made a UUID together with its
--- issuer. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
+-- The caller of a request, for all policies and functions. The subject of a Supabase token is the user's id. The subject of a
+-- third-party token (Clerk, Auth0, Firebase) is any text: the id is computed from issuer and subject. PostgREST verifies signatures, and knows no issuer: a token of an issuer that rag.settings does not name is
 -- refused here. A third-party token has no claim `rag`: that claim restricts API keys, and serves the functions' own tokens.
 
 create function rag.third_party_user_id(issuer text, subject text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4. shared/access/jwt_verifier.py computes the same.
+  -- A UUID of version 8 (RFC 9562): Supabase's users have version 4, unless an admin chose an id. shared/access/jwt_verifier.py computes the same.
   select encode(set_byte(set_byte(digest, 6, get_byte(digest, 6) & 15 | 128), 8, get_byte(digest, 8) & 63 | 128), 'hex')::uuid
   from (values (substr(sha256(convert_to(issuer || ' ' || subject, 'UTF8')), 1, 16))) as hashed (digest);
 $$;
@@ -546,13 +547,14 @@ returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- The worker's role may not use Supabase's schema auth.
+  -- Not auth.jwt(): the worker's role may not use the schema auth.
   claims constant jsonb := nullif(current_setting('request.jwt.claims', true), '');
   issuer constant text := claims ->> 'iss';
   own text;
   others jsonb;
 begin
-  if claims is null then
+  -- Also of Supabase's legacy keys anon and service_role, in functions that run as their owner.
+  if claims is null or not claims ?| array['sub', 'rag'] and current_user not in ('authenticated', 'rag_worker') then
     return null;
   elsif issuer <> '' and issuer = current_setting('rag.own_issuer', true) then
     return nullif(claims ->> 'sub', '')::uuid;
@@ -1157,7 +1159,8 @@ language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
   from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
-  where memberships.org_id is not null
+  -- Of an adopter's memberships() too: a token of an issuer that is not trusted raises PT401.
+  where (select rag.current_user_id()) is not null and memberships.org_id is not null
     and (coalesce(jsonb_typeof(token.claim), 'null') = 'null'
       or (jsonb_typeof(token.claim) = 'object'
         and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
@@ -1449,7 +1452,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user of Supabase Auth (third-party users are not checked); PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
@@ -7368,6 +7371,7 @@ returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.current_user_id();
   if (octet_length(question_set) <= 100 and (calibration is null or octet_length(calibration::text) <= 10000
     and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration)))) is not true
   then
@@ -14741,7 +14745,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
     split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
-      and (split_part(topic, ':', 3) in ('', (select auth.uid())::text)
+      and (split_part(topic, ':', 3) in ('', (select rag.current_user_id())::text)
         or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
       and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
     else false end;

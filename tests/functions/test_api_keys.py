@@ -18,7 +18,7 @@ from functions import api_keys
 from shared.access import api_key_authenticator
 from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
-from shared.access.token_signer import UNTRUSTED, Signer
+from shared.access.token_signer import UNTRUSTED_KEY, Signer
 from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
@@ -588,7 +588,7 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
             ApiKeyAuthenticator(services.database, stranger).principal(key)
-        assert refused.value.log_reason == UNTRUSTED
+        assert refused.value.log_reason == UNTRUSTED_KEY
 
 
 def test_an_invalid_row_of_a_new_key_raises_an_error_without_its_text():

@@ -32,7 +32,7 @@ KEYS = {CLERK: rs256("clerk"), AUTH0: rs256("auth0")}
 
 
 @dataclass(frozen=True)
-class Town:
+class Deployment:
     """Functions, and a PostgREST whose one key set has the keys of all issuers."""
 
     functions: str
@@ -54,8 +54,8 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(stack: Stack, world: World, settings: Settings, tmp_path_factory: Any) -> Iterator[Town]:
-    folder: Path = tmp_path_factory.mktemp("town")
+def deployment(stack: Stack, world: World, settings: Settings, tmp_path_factory: Any) -> Iterator[Deployment]:
+    folder: Path = tmp_path_factory.mktemp("deployment")
     secret = base64.urlsafe_b64encode(str(stack.signing_key).encode()).decode().rstrip("=")
     keys = [{"kty": "oct", "k": secret, "alg": "HS256"}, *map(public, KEYS.values())]
     address = f"http://127.0.0.1:{free_port()}"
@@ -83,7 +83,7 @@ def town(stack: Stack, world: World, settings: Settings, tmp_path_factory: Any) 
                 "rag_third_party_issuers": issuers,
             }
             with services_with(settings, **changes) as services, site(services) as functions:
-                yield Town(functions, address, stack)
+                yield Deployment(functions, address, stack)
     finally:
         postgrest.stop()
         world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
@@ -111,31 +111,31 @@ def join(world: World, people: People, issuer: str, subject: str, role: str = "m
 
 
 def test_a_member_of_clerk_s_uses_the_functions_as_a_user_of_supabase(
-    town: Town, world: World, people: People, subject: str
+    deployment: Deployment, world: World, people: People, subject: str
 ):
     user = join(world, people, CLERK, subject, "admin")
     world.sql("update rag.orgs set record_days = 1 where id = %s", people.acme.id)
     people.ann.put([vector(1)], title="shared")
     members_token = token(CLERK, subject)
     # Straight through PostgREST.
-    found = town.call(members_token, "rag_match", {"query_vector": vector(1), "top_k": 5})
+    found = deployment.call(members_token, "rag_match", {"query_vector": vector(1), "top_k": 5})
     assert [row["title"] for row in found.json()] == ["shared"]
     # Collections, and a document by the index API, which embeds before it answers.
-    made = town.ask(members_token, "POST", "/v1/collections", {"name": "own", "private": True})
+    made = deployment.ask(members_token, "POST", "/v1/collections", {"name": "own", "private": True})
     assert (made.status_code, made.json()["user_id"]) == (201, user)
-    written = town.ask(
+    written = deployment.ask(
         members_token,
         "POST",
         "/index",
         {"index_name": "manual", "documents": [{"text": "The kettle holds 1.7 litres."}]},
     )
     assert written.status_code == 200, written.text
-    answer = town.ask(
+    answer = deployment.ask(
         members_token, "POST", "/api/rag/answer", {"query_text": "How much does the kettle hold?"}
     )
     assert answer.json()["status"] == "success", answer.text
     # A session, a record and the audit log have the user.
-    chat = town.ask(members_token, "POST", "/v1/chat", {"message": "How much does the kettle hold?"})
+    chat = deployment.ask(members_token, "POST", "/v1/chat", {"message": "How much does the kettle hold?"})
     assert chat.status_code == 200, chat.text
     for table, column in (
         ("sessions", "owner_id"),
@@ -148,24 +148,26 @@ def test_a_member_of_clerk_s_uses_the_functions_as_a_user_of_supabase(
         assert (user,) in owners, table
     # Webhooks, and an API key, whose tokens our functions sign.
     hook = {"url": "https://hooks.example/in", "events": ["document.deleted"]}
-    assert town.ask(members_token, "POST", "/v1/webhooks", hook).status_code == 201
-    key = town.ask(members_token, "POST", "/api/keys", {"name": "ci", "scopes": ["retrievals:read"]}).json()[
-        "key"
-    ]
-    assert town.ask(key, "POST", "/v1/retrievals", {"query": "kettle"}).status_code == 200
+    assert deployment.ask(members_token, "POST", "/v1/webhooks", hook).status_code == 201
+    key = deployment.ask(
+        members_token, "POST", "/api/keys", {"name": "ci", "scopes": ["retrievals:read"]}
+    ).json()["key"]
+    assert deployment.ask(key, "POST", "/v1/retrievals", {"query": "kettle"}).status_code == 200
     # The end of the membership ends both.
     world.sql("delete from rag.members where user_id = %s", user)
-    assert town.ask(members_token, "POST", "/v1/retrievals", {"query": "kettle"}).status_code == 403
-    assert town.ask(key, "POST", "/v1/retrievals", {"query": "kettle"}).status_code in (401, 403)
+    assert deployment.ask(members_token, "POST", "/v1/retrievals", {"query": "kettle"}).status_code == 403
+    assert deployment.ask(key, "POST", "/v1/retrievals", {"query": "kettle"}).status_code in (401, 403)
 
 
-def test_an_admin_invites_a_user_of_an_issuer_by_id(town: Town, world: World, people: People, subject: str):
+def test_an_admin_invites_a_user_of_an_issuer_by_id(
+    deployment: Deployment, world: World, people: People, subject: str
+):
     user = third_party_user_id(AUTH0, subject)
     assert people.ada.rpc("rag_put_member", {"user_id": user}, token=people.ada.token()).status_code == 204
     members_token = token(AUTH0, subject)
-    accepted = town.ask(members_token, "POST", f"/v1/invitations/{people.acme.id}", {"accept": True})
+    accepted = deployment.ask(members_token, "POST", f"/v1/invitations/{people.acme.id}", {"accept": True})
     assert accepted.status_code == 204, accepted.text
-    assert town.call(members_token, "is_org_member", {"org_id": people.acme.id}).json() is True
+    assert deployment.call(members_token, "is_org_member", {"org_id": people.acme.id}).json() is True
 
 
 Make = Callable[[People, str], str]
@@ -205,39 +207,43 @@ REFUSED: dict[str, Make] = {
 
 
 def test_a_token_that_confuses_issuers_sees_nothing(
-    subtests: pytest.Subtests, town: Town, world: World, people: People, subject: str
+    subtests: pytest.Subtests, deployment: Deployment, world: World, people: People, subject: str
 ):
     join(world, people, CLERK, subject, "admin")
     people.ann.put([vector(1)], title="secret")
     search = {"query_vector": vector(1), "top_k": 5}
-    assert len(town.call(token(CLERK, subject), "rag_match", search).json()) == 1
+    assert len(deployment.call(token(CLERK, subject), "rag_match", search).json()) == 1
     for name, make in {**OUTSIDERS, **REFUSED}.items():
         with subtests.test(name=name):
             bad = make(people, subject)
             responses = [
-                town.call(bad, "rag_match", search),
-                town.ask(bad, "POST", "/api/rag/search", {"query_text": "secret"}),
-                town.ask(bad, "GET", "/v1/collections"),
+                deployment.call(bad, "rag_match", search),
+                deployment.ask(bad, "POST", "/api/rag/search", {"query_text": "secret"}),
+                deployment.ask(bad, "GET", "/v1/collections"),
             ]
             statuses = {response.status_code for response in responses}
             assert statuses <= ({401, 403} if name in REFUSED else {403}), [each.text for each in responses]
-            member = town.call(bad, "is_org_member", {"org_id": people.acme.id})
+            member = deployment.call(bad, "is_org_member", {"org_id": people.acme.id})
             assert member.text == "false" or member.status_code in (401, 403)
 
 
 def test_only_the_functions_tell_the_keys_of_two_trusted_issuers_apart(
-    town: Town, world: World, people: People, subject: str
+    deployment: Deployment, world: World, people: People, subject: str
 ):
     """PostgREST has one key set for all issuers (docs/third-party-sign-in.md)."""
     join(world, people, CLERK, subject)
     forged = token(CLERK, subject, key=KEYS[AUTH0])
-    assert town.ask(forged, "POST", "/api/rag/search", {"query_text": "secret"}).status_code == 401
+    assert deployment.ask(forged, "POST", "/api/rag/search", {"query_text": "secret"}).status_code == 401
 
 
-def test_an_issuer_that_only_the_functions_trust_is_refused_by_the_database(town: Town, world: World):
+def test_an_issuer_that_only_the_functions_trust_is_refused_by_the_database(
+    deployment: Deployment, world: World
+):
     world.sql("update rag.settings set third_party_issuers = '{}'")
     try:
-        refused = town.ask(token(CLERK, "user_2abc"), "POST", "/api/rag/search", {"query_text": "kettle"})
+        refused = deployment.ask(
+            token(CLERK, "user_2abc"), "POST", "/api/rag/search", {"query_text": "kettle"}
+        )
     finally:
         world.sql("update rag.settings set third_party_issuers = %s", json.dumps(AUDIENCES))
     assert refused.status_code == 401, refused.text

@@ -108,6 +108,16 @@ def test_the_pgtap_tests_pass(
     assert passed >= 150
 
 
+def test_the_pgtap_tests_pass_with_an_issuer_in_the_settings(stack: Stack, with_pgtap: str):
+    with psycopg.connect(with_pgtap) as connection:
+        connection.execute("update rag.settings set issuer = 'https://ref.supabase.co/auth/v1'")
+    try:
+        assert [failures(psql(stack, with_pgtap, file)) for file in FILES] == [[] for _ in FILES]
+    finally:
+        with psycopg.connect(with_pgtap) as connection:
+            connection.execute("update rag.settings set issuer = null")
+
+
 def test_the_pgtap_tests_find_a_hole(stack: Stack, with_pgtap: str):
     """In a copy: the tables are found open by the tests of their privileges and of the two orgs."""
     with psycopg.connect(with_pgtap) as connection:

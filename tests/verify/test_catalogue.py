@@ -501,6 +501,26 @@ def test_an_adopters_membership_function_is_no_difference_if_it_is_declared(supe
         assert catalogue_findings(superuser, own_memberships=True) == []
 
 
+def test_an_adopters_auth_uid_is_a_difference_if_third_party_issuers_are_listed(superuser: Connection):
+    plant = (
+        "create or replace function rag.memberships() returns table (org_id uuid, role text) language sql "
+        "stable set search_path = '' as 'select null::uuid, null::text where auth.uid() is null'; "
+        "create or replace function rag.org_members(org_ids uuid[]) returns table "
+        "(org_id uuid, user_id uuid, role text, name text, created_at timestamptz) language sql stable set "
+        "search_path = '' as 'select null::uuid, \"auth\".uid(), null::text, null::text, null::timestamptz'"
+    )
+    with superuser.transaction(force_rollback=True):
+        superuser.execute(plant.encode())
+        assert catalogue_findings(superuser, own_memberships=True) == []
+        superuser.execute(
+            "update rag.settings set issuer = 'https://ref.supabase.co/auth/v1', "
+            """third_party_issuers = '{"https://app.clerk.example": null}'"""
+        )
+        findings = catalogue_findings(superuser, own_memberships=True)
+    targets = ["function rag.memberships()", "function rag.org_members(uuid[])"]
+    assert [(finding.target, finding.attack) for finding in findings] == [(t, "auth.uid()") for t in targets]
+
+
 def test_without_the_bucket_storage_is_no_difference(superuser: Connection):
     with superuser.transaction(force_rollback=True):
         superuser.execute("set local session_replication_role = replica")

@@ -26,6 +26,7 @@ from tests.actors import World, vector
 from tests.verify.test_sweep_finds import schema_change
 from verify import command, recall, temporary_rows
 from verify.actors import create_actors
+from verify.membership_attacks import _attempt
 from verify.options import add_arguments
 from verify.report import Report
 from verify.row_states import changed_tables, row_states
@@ -416,6 +417,27 @@ def test_recall_is_measured_among_an_orgs_rows_and_a_search_that_misses_rows_is_
         half = replace(result, retrieved=result.expected // 2)
     (finding,) = recall.findings([half])
     assert str(finding) == "rag_match: recall, orgs of less than 100 chunks: it is 0.500"
+
+
+def test_a_run_acts_as_users_of_the_issuer_in_the_settings(world: World, deployment: Deployment):
+    org = world.org()
+    world.user(org).put([vector(1)])
+    world.sql("update rag.settings set issuer = %s", deployment.token_issuer)
+    try:
+        report = verify(deployment, only="memberships".__eq__)
+    finally:
+        world.sql("update rag.settings set issuer = null")
+    assert [str(finding) for finding in report.findings] == []
+    assert len([attempt for attempt in report.attempts if attempt.target == "rag.memberships()"]) == 10
+    assert [entry.recall for entry in report.recall if entry.expected] == [1]
+
+
+def test_a_refused_issuer_is_no_refused_attack(deployment: Deployment):
+    refusal = "do $$ begin raise exception 'issuer' using errcode = 'PT401'; end $$"
+    with connected(deployment) as connection, connection.transaction(force_rollback=True):
+        with pytest.raises(SetupFailed, match="refused the claims"):
+            _attempt(connection, refusal)
+        _attempt(connection, "select 1 / 0")
 
 
 def options(*arguments: str) -> argparse.Namespace:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from local import access_tokens
 from local.errors import CommandError
 from local.operations.bulk_load import load
 from local.stack import Stack
@@ -148,7 +149,12 @@ def test_the_command_reads_a_folder_or_json_lines(
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "gateway.md").write_text("The gateway of Marram.")
-    assert command(folder) == "1 documents\n"
+    issuer = "update rag.settings set issuer = %s"
+    database.execute(issuer, [access_tokens.issuer(stack.url)])
+    try:
+        assert command(folder) == "1 documents\n"
+    finally:
+        database.execute(issuer, [None])
     assert "has chunks already" in command(folder)
     rows = database.execute("select external_id, title, content from rag.documents").fetchall()
     assert rows == [("gateway.md", "gateway", "The gateway of Marram.")]

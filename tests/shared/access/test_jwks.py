@@ -316,8 +316,10 @@ def test_a_failure_is_logged_by_type_only(service: StandIn, keys: KeySet, caplog
     with caplog.at_level(logging.DEBUG, logger="rag"):
         unavailable(keys)
     (record,) = [record for record in caplog.records if record.name == "rag"]
-    reason = "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_URL"
-    assert record.getMessage() == reason
+    assert record.getMessage() == (
+        "public keys could not be fetched from 127.0.0.1 (JSONDecodeError): "
+        "check SUPABASE_URL or RAG_THIRD_PARTY_ISSUERS"
+    )
 
 
 def test_the_cache_works_within_an_event_loop(service: StandIn, keys: KeySet):

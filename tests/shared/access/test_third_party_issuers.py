@@ -9,7 +9,15 @@ from jose import jwt
 
 from local import access_tokens
 from shared.access.jwks import KeySet
-from shared.access.jwt_verifier import INVALID, SEND_ANOTHER, UNTRUSTED, Issuer, Verifier, third_party_user_id
+from shared.access.jwt_verifier import (
+    INVALID,
+    NO_ROLE,
+    SEND_ANOTHER,
+    UNTRUSTED_ISSUER,
+    Issuer,
+    Verifier,
+    third_party_user_id,
+)
 from shared.access.token_signer import Signer, principal_at_end
 from shared.errors import Unauthorized
 from shared.types import Principal
@@ -101,7 +109,7 @@ def test_the_project_s_secret_and_public_keys_sign_for_no_third_party(
 def test_an_issuer_that_is_not_listed_exactly_is_refused(verifier: Verifier):
     for issuer in (f"{CLERK}/", AUTH0.rstrip("/"), CLERK.upper(), "https://app.clerk.example.evil", "", None):
         token = access_tokens.sign(KEYS[CLERK], claims(issuer or "", iss=issuer))
-        assert refusal(verifier, token) == UNTRUSTED
+        assert refusal(verifier, token) == UNTRUSTED_ISSUER
     assert refusal(verifier, access_tokens.sign(KEYS[CLERK], claims(CLERK, iss=[CLERK, OWN]))) == INVALID
 
 
@@ -115,6 +123,17 @@ def test_the_claims_are_checked_as_those_of_supabase_auth(subtests: pytest.Subte
     for changes in wrong:
         with subtests.test(changes=changes):
             refusal(verifier, access_tokens.sign(KEYS[AUTH0], claims(AUTH0, **{"aud": "app", **changes})))
+
+
+def test_a_subject_that_is_no_text_of_postgres_is_refused(verifier: Verifier):
+    for subject in ("user\0", "user\ud800", "\udfffuser"):
+        assert refusal(verifier, access_tokens.sign(KEYS[CLERK], claims(CLERK, subject))) == INVALID
+    assert user(verifier, access_tokens.sign(KEYS[CLERK], claims(CLERK, "user\U0001f600")))
+
+
+def test_a_token_without_the_role_names_the_claim(verifier: Verifier):
+    for role in (None, "user"):
+        assert refusal(verifier, access_tokens.sign(KEYS[CLERK], claims(CLERK, role=role))) == NO_ROLE
 
 
 def test_a_token_that_is_signed_anew_has_the_user_s_id_and_not_the_subject():

@@ -1,5 +1,6 @@
 """rag.current_user_id(): the caller by the issuer and the subject of the token, straight in SQL."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -104,6 +105,36 @@ def test_a_third_party_token_has_no_claim_of_the_functions(issuers: None, world:
     assert world.as_user(people.ann, "select rag.reads_metrics()", iss=OWN, rag={"metrics": True}) == [
         (True,)
     ]
+
+
+def test_a_token_without_a_user_is_no_error_in_an_adopter_s_definer_function(issuers: None, world: World):
+    """Supabase's legacy keys have the issuer "supabase" and no subject."""
+    with psycopg.connect(world.stack.database_url()) as connection:
+        for claims in ({"iss": "supabase", "role": "service_role"}, {"iss": "supabase", "role": "anon"}):
+            connection.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)])
+            assert connection.execute(CURRENT).fetchone() == (None,)
+        connection.rollback()
+
+
+@pytest.mark.parametrize("role", ["authenticated", "rag_worker"])
+def test_a_role_of_the_schema_needs_a_trusted_issuer_without_a_subject_too(world: World, role: str):
+    statements = [CURRENT]
+    if role == "rag_worker":
+        statements += [
+            "select public.rag_claim_jobs('ingestion')",
+            "select public.rag_claim_deliveries()",
+            "select public.rag_store_calibration('m', 'q', null)",
+        ]
+    with psycopg.connect(world.stack.database_url()) as connection:
+        for statement in statements:
+            with connection.transaction(force_rollback=True):
+                claims = json.dumps({"iss": CLERK, "role": role})
+                connection.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+                connection.execute("select set_config('role', %s, true)", [role])
+                with pytest.raises(psycopg.Error) as raised:
+                    connection.execute(statement.encode())
+            assert raised.value.sqlstate == "PT401", statement
+        connection.rollback()
 
 
 def test_the_configuration_is_checked(world: World):

@@ -191,6 +191,23 @@ def test_an_adopter_s_memberships_replace_the_default_ones(people: People, teams
     assert teams.ask(people.ann, "select id::text from rag.orgs") == []
 
 
+def test_an_adopter_s_auth_uid_admits_no_issuer_that_is_not_trusted(people: People, teams: Teams):
+    """Ann's id may be a subject at any issuer that PostgREST trusts."""
+    teams.joins(people.ann, people.acme, is_owner=True)
+    teams.put(people.ann, people.acme, "shared")
+    for statement in (
+        "select * from rag.documents",
+        "select public.is_org_member(%(org)s)",
+        "select rag.may_read_object('a/b/c')",
+        "select rag.may_receive('rag:' || %(org)s)",
+    ):
+        with teams.connection.transaction(force_rollback=True):
+            become(teams.connection, people.ann, iss="https://unlisted.example")
+            with pytest.raises(psycopg.Error) as raised:
+                teams.connection.execute(statement.encode(), {"org": people.acme.id})
+        assert raised.value.sqlstate == "PT401", statement
+
+
 def test_every_policy_and_function_uses_an_adopter_s_memberships(people: People, teams: Teams):
     """Sam's team is Acme; ann, a member by our table, is a stranger here."""
     teams.joins(people.sam, people.acme)

@@ -9,6 +9,7 @@ import pytest
 from local import ROOT
 from local.stack import Stack
 from local.tools import migrations
+from shared.access.jwt_verifier import third_party_user_id
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People, _people
 
@@ -77,6 +78,25 @@ def test_only_the_owner_and_admins_receive_changes_of_private_documents(world: W
     assert received(world, people.ann) == received(world, people.ada) == [("job", "waiting")]
     assert received(world, people.alf) == received(world, people.bob) == []
     assert world.sql("select topic from realtime.messages") == [(f"rag:{people.acme.id}:{people.ann.id}",)]
+
+
+def test_a_third_party_user_receives_changes_of_their_private_documents(world: World, people: People):
+    issuer, subject = "https://app.clerk.example", "user_2abc"
+    world.sql(
+        "update rag.settings set issuer = 'https://ref.supabase.co/auth/v1', "
+        "third_party_issuers = jsonb_build_object(%s::text, null)", issuer,
+    )  # fmt: skip
+    try:
+        world.sql(
+            "insert into rag.members (org_id, user_id) values (%s, rag.third_party_user_id(%s, %s))",
+            people.acme.id, issuer, subject,
+        )  # fmt: skip
+        topic = f"rag:{people.acme.id}:{third_party_user_id(issuer, subject)}"
+        receives = "select rag.may_receive(%s)"
+        assert world.as_user(people.ann, receives, topic, iss=issuer, sub=subject) == [(True,)]
+        assert world.as_user(people.ann, receives, topic, iss=issuer, sub="user_3def") == [(False,)]
+    finally:
+        world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
 
 
 def test_no_client_sends_on_these_channels(world: World, people: People):
