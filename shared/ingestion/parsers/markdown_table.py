@@ -10,13 +10,10 @@ from shared.text.normalize import one_line
 MAX_CELLS, MAX_HEADER_ROWS, SAMPLE_ROWS = 2_000_000, 3, 200
 _HEADING = re.compile(r".{0,100}[^.:;,]")
 _VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
-# A block of code, or a table whose lines do not begin with |.
-_UNFRAMED = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,})(?s:.*?)^ {0,3}(?P=fence)"
-    r"|^ {0,3}(?P<header>[^\s|][^\n]*)\n {0,3}(?P<rule>:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*)$"
-    r"(?:\n[^\n]*\|[^\n]*)*",
-    re.MULTILINE,
-)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+# The header of a table whose lines do not begin with |, and the line below it.
+_HEADER = re.compile(r" {0,3}[^\s|]")
+_RULE = re.compile(r" {0,3}:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++\|?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 
@@ -38,15 +35,24 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
 def with_framed_tables(text: str) -> str:
     """The Markdown, where the lines of all tables begin and end with |."""
 
-    def framed(block: re.Match[str]) -> str:
-        header, rule = (
-            len(_CELL_END.findall((block[name] or "").strip().strip("|"))) for name in ("header", "rule")
-        )
-        if block["fence"] or header != rule:
-            return block[0]
-        return "\n".join(f"| {line.strip().strip('|').strip()} |" for line in block[0].split("\n"))
+    lines, fence, is_table = text.split("\n"), "", False
+    for index, (line, below) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if mark and mark[1].startswith(fence) else fence
+        elif mark:
+            fence, is_table = mark[1], False
+        else:
+            is_table = (is_table and "|" in line) or _is_header(line, below)
+            lines[index] = f"| {line.strip().strip('|').strip()} |" if is_table else line
+    return "\n".join(lines)
 
-    return _UNFRAMED.sub(framed, text)
+
+def _is_header(line: str, below: str) -> bool:
+    if not (_RULE.fullmatch(below) and _HEADER.match(line)):
+        return False
+    widths = {len(_CELL_END.findall(one.strip().strip("|"))) for one in (line, below)}
+    return len(widths) == 1
 
 
 def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "") -> str:

@@ -118,11 +118,21 @@ def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtest
     for text, framed in (
         ("Port | Fee\n--- | :-:\nSkar | 10\n\nEnd", "| Port | Fee |\n| --- | :-: |\n| Skar | 10 |\n\nEnd"),
         ("```\na | b\n--- | ---\n```", ""),
+        ("a | b\n- | - \nc | d\n```\na | b\n- | -\n```", "| a | b |\n| - | - |\n| c | d |\n```\na | b\n- | -\n```"),
+        ("a | b\r\n- | -\r\nc | d", "| a | b |\n| - | - |\n| c | d |"),
         ("a title\n--- | ---", ""),
         ("| Port | Fee |\n|---|---|\n| Skar | 10 |", ""),
     ):  # fmt: skip
         with subtests.test(text):
             assert convert(text.encode(), "a.md", None).text == (framed or text)
+
+
+def test_the_time_of_markdown_grows_with_its_length():
+    blanks = " " * 100_000
+    for text in ("`" * 2000 + "\n" + "aaaa bbbb\n" * 50_000, f"a | b\n- | -{blanks}x\n", f"a | b\n-{blanks}x\n"):
+        started = time.process_time()
+        convert(text.encode(), "a.md", None)
+        assert time.process_time() - started < 5
 
 
 def test_a_notebook_is_its_texts_code_and_outputs():
