@@ -55,17 +55,19 @@ def _is_header(line: str, below: str) -> bool:
     return len(widths) == 1
 
 
-def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "") -> str:
+def titled_table(
+    rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "", *, has_stated: bool = False
+) -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
-    of a heading, for a title of one cell at the top."""
+    of a heading, for a title of one cell at the top. `has_stated`: whether the file states a header."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
     if texts and len({*filter(None, rows[titles[0]])}) == 1:
         texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
     rows_of_table = [*names, *(rows[index] for index in body)]
-    is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
+    is_named = has_stated or len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
     return "\n\n".join([*texts, *filter(None, [table(rows_of_table, has_header=is_named)])])
 
 
@@ -126,18 +128,40 @@ def _is_field_above(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> bo
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
-    than a year, and unless the numbers are a count."""
+    than a year, and unless the numbers are a count, or a scale beside a name."""
     if len(rows) < 2:
         return True
     first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
-    numbers = [int(cell) for cell in rows[0] if cell.strip().isdecimal()]
-    is_count = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]
-    return is_count or not any(
-        "0" in form
-        and not _YEAR.fullmatch(rows[0][at].strip())
-        and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
-        for at, form in enumerate(first)
+    numbers = [int(cell[:18]) for cell in map(str.strip, rows[0]) if cell.isdecimal()]
+    is_count = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    return (
+        is_count
+        or _is_scale(rows[0], [row[0] if row else "" for row in rows[1:]])
+        or not any(
+            "0" in form
+            and not _YEAR.fullmatch(rows[0][at].strip())
+            and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
+            for at, form in enumerate(first)
+        )
     )
+
+
+def _is_scale(header: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the header has rising numbers of one form behind a name, or none, that most names below are not
+    like: "Size", "10 GB", "50 GB"."""
+    name, *scale = map(str.strip, header)
+    numbers = [[int(part[:18]) for part in _DIGITS.findall(cell)] for cell in scale]
+    return (
+        len(scale) > 1
+        and len({_DIGITS.sub("0", cell) for cell in scale}) == 1
+        and all(one < other for one, other in pairwise(numbers))
+        and not _DIGITS.search(name)
+        and 2 * sum(_shape(other) == _shape(name) for other in names) <= len(names)
+    )
+
+
+def _shape(text: str) -> str:
+    return "".join("A" if one.isupper() else "a" if one.islower() else one for one in text.strip())
 
 
 def names_of_columns(header: Iterable[Sequence[str]]) -> list[str]:
