@@ -118,7 +118,7 @@ def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtest
     for text, framed in (
         ("Port | Fee\n--- | :-:\nSkar | 10\n\nEnd", "| Port | Fee |\n| --- | :-: |\n| Skar | 10 |\n\nEnd"),
         ("```\na | b\n--- | ---\n```", ""),
-        ("a | b\n- | - \nc | d\n```\na | b\n- | -\n```", "| a | b |\n| - | - |\n| c | d |\n```\na | b\n- | -\n```"),
+        ("a | b\n- | - \nc | d\n```\na | b\n- | -", "| a | b |\n| - | - |\n| c | d |\n```\na | b\n- | -"),
         ("a | b\r\n- | -\r\nc | d", "| a | b |\n| - | - |\n| c | d |"),
         ("a title\n--- | ---", ""),
         ("| Port | Fee |\n|---|---|\n| Skar | 10 |", ""),

@@ -212,9 +212,28 @@ def test_labelled_lines_are_not_joined():
     assert parsed(text(*lines)).parts[0][1].splitlines() == lines
 
 
-def test_bullets_of_any_font_are_no_column():
-    lines = parsed(line_by_line(["y"] * 3, LEFT, x=(50, 80))).parts[0][1].split("\n")
-    assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
+def marked(mark: str, font: str) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        for number, line in enumerate(LEFT):
+            canvas.setFont(font, 12)
+            canvas.drawString(50, 700 - 14 * number, mark)
+            canvas.setFont("Helvetica", 12)
+            canvas.drawString(80, 700 - 14 * number, line)
+
+    return draw
+
+
+def test_bullets_of_any_font_are_no_column(subtests: pytest.Subtests):
+    for mark, font in (("y", "Courier"), ("+", "Helvetica")):
+        with subtests.test(mark):
+            lines = parsed(marked(mark, font)).parts[0][1].split("\n")
+            assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
+
+
+def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subtests):
+    for mark, font in (("A", "Helvetica"), ("A", "Helvetica-Bold"), ("2", "Courier"), ("\u20ac", "Courier")):
+        with subtests.test(mark, font=font):
+            assert parsed(marked(mark, font)).parts[0][1].count(mark) == len(LEFT)
 
 
 def clauses(canvas: Canvas) -> None:
