@@ -476,6 +476,28 @@ def test_equations_of_fields_are_read(subtests: pytest.Subtests):
             assert text_of(paragraph(run("Load ") + field)) == f"Load ${latex}$"
 
 
+def test_the_code_of_a_field_is_read_whole_and_its_result_only_without_an_equation(
+    subtests: pytest.Subtests,
+):
+    reference = BEGIN.format("") + CODE.format(" REF x ") + SEPARATE + run("9") + END
+    for codes, result, expected in (
+        ((r" EQ \f(1;2)", r" + \r(;x) "), "", r"$\frac{1}{2} + \sqrt{x}$"),
+        ((" EQ 3 ", r"\f(1;2)"), SEPARATE + run("3.5"), r"$3 \frac{1}{2}$"),
+        ((" E", r"Q \i(0;1;x)"), SEPARATE + run("3.5"), "3.5"),
+        (("SYMBOL 10", '9 \\f "Symbol"'), SEPARATE + run("m"), "μ"),
+        ((r"EQ \f(1;", reference, ")"), "", r"$\frac{1}{9}$"),
+        (("EQ x" + " " * 500_000 + "x",), "", ""),
+        ((" REF x ",), SEPARATE + run("9"), "9"),
+    ):
+        with subtests.test(codes=codes[0][:20]):
+            parts = [code if code.startswith("<") else CODE.format(code) for code in codes]
+            field = BEGIN.format("") + "".join(parts) + result + END
+            assert (
+                text_of(paragraph(run("Load ") + field + run(" ends"))).split()
+                == f"Load {expected} ends".split()
+            )
+
+
 def test_a_part_with_entities_is_refused():
     files: dict[str, Any] = {**members(word_file(paragraph("Rent &rent; euros")))}
     declared = b'<!DOCTYPE x [<!ENTITY rent "950">]>' + files["word/document.xml"]
