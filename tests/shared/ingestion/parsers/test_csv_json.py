@@ -1,5 +1,7 @@
 """Separators, headers and titles of CSV files of common programs."""
 
+from time import process_time
+
 import pytest
 
 from shared.ingestion.parsers.csv_json import csv
@@ -91,6 +93,10 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
             *("| Ship | Crew |", "| Alk | 4 |", "Source: the board"),
         ],
     ),
+    "doubled line ends": (
+        b"Name,City,Note\r\r\nAnna,Rome,vip\r\r\nBen,Oslo,\r\r\nCem,Riga,new\r\r\n",
+        ["| Name | City | Note |", "| Anna | Rome | vip |", "| Ben | Oslo |  |", "| Cem | Riga | new |"],
+    ),
     "a file without a header": (
         b"10017;Skar;17.12.2026;12,50\n10023;Oster;2.10.2026;8,00\n10031;Alk;3.11.2026;9,10\n",
         [
@@ -149,3 +155,10 @@ def test_a_table_is_read_as_its_program_shows_it(subtests: pytest.Subtests):
         with subtests.test(case):
             lines = csv(data).parts[0][1].split("\n")
             assert [line for line in lines if line and not line.startswith("| ---")] == expected
+
+
+def test_the_time_of_many_tables_grows_with_their_length():
+    text = b"port,fee\nskar,oster\n\n" + b"alpha,beta\n\n" * 30_000
+    started = process_time()
+    assert csv(text).parts[0][1].count("alpha") == 30_000
+    assert process_time() - started < 10
