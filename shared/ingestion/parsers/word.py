@@ -206,7 +206,8 @@ class _Document:
         indent = "" if number else "  " * level
         text = ("\n" if number is None else f"\n{indent}  ").join(lines)
         text = f"{number} {text}" if number else text
-        clause = CLAUSE.fullmatch(text)
+        # An automatic number is no amount.
+        clause = CLAUSE.fullmatch(text.replace(" ", ". ", 1) if number and number.isdecimal() else text)
         is_clause = clause is not None and number != "" and self._is_bold(element, style)
         yield Block(
             text,

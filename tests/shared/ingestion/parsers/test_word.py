@@ -124,6 +124,10 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
         (paragraph("§ 4 Fees", '<w:pStyle w:val="S"/>') + paragraph("x"), "## § 4 Fees\n\nx"),
         # Items of a list, a sentence, a bold word, a line without a number.
         (clause("Gloves") + clause("Boots"), "1. Gloves\n2. Boots"),
+        (clause("Gloves") + clause("Boots") + paragraph("x"), "1. Gloves\n2. Boots\n\nx"),
+        # A date, an amount.
+        (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
+        (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
         (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
         (paragraph(run("Fees", bold)) + paragraph("x"), "Fees\n\nx"),
@@ -131,6 +135,8 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
     ):  # fmt: skip
         with subtests.test(text=text):
             assert text_of(body, parts) == text
+    plain: Parts = {"numbering": ("numbering", levels(("decimal", "%1")))}
+    assert text_of(clause("Scope") + paragraph("x"), plain) == "## 1 Scope\n\nx"
 
 
 # -- parts --------------------------------------------------------------------------------------------
