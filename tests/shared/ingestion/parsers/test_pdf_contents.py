@@ -199,6 +199,9 @@ def list_box(canvas: Canvas) -> None:
 
 def test_a_list_box_has_its_options():
     assert "Port: Alk (of Skar, Alk)" in words_of(list_box)
+    # The name of the key is as long.
+    without = pdf(made(list_box).replace(b"/Opt ", b"/Non ")).parts[0][1]
+    assert "Port: Alk" in without.splitlines()
 
 
 def test_fields_outside_of_the_form_are_read():
