@@ -27,8 +27,8 @@ MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
 # Kinds whose first heading is the title, unless it is one word, such as "Invoice".
 TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
 _HEADING = re.compile(r"\s*# +(\S.*)")
-# Base64 on one line or wrapped; its last line is shorter.
-_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n|\s{1,40})"
+# Base64 on one line or wrapped, also as a JSON array of its lines; its last line is shorter.
+_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:(?:\\r)?\\n)?\",\s{1,40}\"|(?:\\r)?\\n|\s{1,40})"
 _BASE64 = re.compile(
     rf"(?P<address>data:[\w/.+;=-]{{0,100}};base64,)?(?<!{_LETTER})(?P<content>{_LETTER}{{60,}}+"
     rf"(?:{_LINE_END}{_LETTER}{{60,}}+)*+(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=[\\)'\"<]|$)))?={{0,2}})",
@@ -103,7 +103,7 @@ def _unsupported_here(message: str) -> UnsupportedFileType:
 
 def _is_base64(text: str) -> bool:
     """Whether the text is long, and has letters of both cases, others than those of a genome."""
-    is_genome = set(text) <= set("ACGTNacgtn\\r \n")
+    is_genome = set(text) <= set('ACGTNacgtn\\r \n",')
     return len(text) >= MIN_BASE64 and not is_genome and text.lower() != text != text.upper()
 
 

@@ -86,9 +86,11 @@ class ChunkedDocument:
 
 
 def short_title(embedder: Embedder, title: str) -> str:
-    """As much of the title as costs at most 32 tokens. The words of a file's name are divided by spaces."""
-    if " " not in title:
-        title = _BETWEEN_WORDS.sub(" ", _EXTENSION.sub("", title)).strip() or title
+    """As much of the title as costs at most 32 tokens. The words of a file's name, which has an extension or
+    underscores, are divided by spaces."""
+    name = _EXTENSION.sub("", title)
+    if " " not in title and (name != title or "_" in title):
+        title = _BETWEEN_WORDS.sub(" ", name).strip() or title
     while (tokens := embedder.count_tokens(title)) > TITLE_TOKENS:
         title = title[: len(title) * TITLE_TOKENS // tokens]
     return title

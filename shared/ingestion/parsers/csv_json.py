@@ -65,22 +65,32 @@ def csv(data: bytes) -> ParsedFile:
 def _blocks(rows: list[list[str]]) -> list[list[list[str]]]:
     """The tables of the file, with their titles. After an empty line, a row without a number begins another
     table if it has another number of cells or a row with a number follows."""
+    groups = [
+        (is_filled, [*group]) for is_filled, group in groupby(rows, lambda row: any(map(str.strip, row)))
+    ]
+    filled = [block for is_filled, block in groups if is_filled]
+    if len(filled) > 2 and all(len(block) == 1 for block in filled):
+        # The file has doubled line ends.
+        return [[block[0] for block in filled]]
     blocks: list[list[list[str]]] = []
-    for is_filled, group in groupby(rows, lambda row: any(map(str.strip, row))):
-        block = [*group]
-        if is_filled and (not blocks or _begins_table(block, blocks[-1])):
-            blocks.append(block)
-        elif blocks:
+    width = 0
+    for is_filled, block in groups:
+        if is_filled and (not blocks or _begins_table(block, width)):
+            blocks.append([])
+            width = 0
+        if blocks:
             blocks[-1] += block
+            width = max(width, _width(block))
     return blocks
 
 
-def _begins_table(block: list[list[str]], before: list[list[str]]) -> bool:
+def _begins_table(block: list[list[str]], width: int) -> bool:
+    """`width`: that of the table before."""
     first, *below = block
     # Above a wider table, names and values are its titles.
-    if any(map(_is_number, first)) or _width(before) <= min(2, _width(block) - 1):
+    if any(map(_is_number, first)) or width <= min(2, _width(block) - 1):
         return False
-    return _width([first]) != _width(before) or any(map(_is_number, below[0] if below else ()))
+    return _width([first]) != width or any(map(_is_number, below[0] if below else ()))
 
 
 def _width(rows: Iterable[list[str]]) -> int:

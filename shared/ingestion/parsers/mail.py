@@ -17,9 +17,11 @@ from shared.ingestion.parsers.charsets import by_content_type, encoding_of
 from shared.ingestion.parsers.html_elements import notes_on
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
+    BINARY,
     ParsedFile,
     decode_text,
     encoding_by_mark,
+    is_text,
     parser_of,
     size_error,
 )
@@ -257,6 +259,10 @@ def _attachment(part: MIMEPart, name: str, unread: _Unread) -> str:
         if kind in PARSED:
             if kind in ("csv", "html"):
                 data = by_content_type(data, f"{kind}; charset={part.get_content_charset()}")
+            if kind == "csv" and not is_text(data) and detected_encoding(data) is None:
+                # Of few words. The encoding of a text is COMMON_ENCODING then.
+                text = _by_charset(data, None)
+                data = data if BINARY.search(text) else text.encode()
             parsed = parser_of(kind)(data)
             unread.notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
             return "\n\n".join(text for _, text in parsed.parts)

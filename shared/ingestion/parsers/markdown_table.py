@@ -10,13 +10,10 @@ from shared.text.normalize import one_line
 MAX_CELLS, MAX_HEADER_ROWS, SAMPLE_ROWS = 2_000_000, 3, 200
 _HEADING = re.compile(r".{0,100}[^.:;,]")
 _VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
-# A block of code, or a table whose lines do not begin with |.
-_UNFRAMED = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,})(?s:.*?)^ {0,3}(?P=fence)"
-    r"|^ {0,3}(?P<header>[^\s|][^\n]*)\n {0,3}(?P<rule>:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*)$"
-    r"(?:\n[^\n]*\|[^\n]*)*",
-    re.MULTILINE,
-)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+# The header of a table whose lines do not begin with |, and the line below it.
+_HEADER = re.compile(r" {0,3}[^\s|]")
+_RULE = re.compile(r" {0,3}:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++\|?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 
@@ -38,28 +35,39 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
 def with_framed_tables(text: str) -> str:
     """The Markdown, where the lines of all tables begin and end with |."""
 
-    def framed(block: re.Match[str]) -> str:
-        header, rule = (
-            len(_CELL_END.findall((block[name] or "").strip().strip("|"))) for name in ("header", "rule")
-        )
-        if block["fence"] or header != rule:
-            return block[0]
-        return "\n".join(f"| {line.strip().strip('|').strip()} |" for line in block[0].split("\n"))
+    lines, fence, is_table = text.split("\n"), "", False
+    for index, (line, below) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if mark and mark[1].startswith(fence) else fence
+        elif mark:
+            fence, is_table = mark[1], False
+        else:
+            is_table = (is_table and "|" in line) or _is_header(line, below)
+            lines[index] = f"| {line.strip().strip('|').strip()} |" if is_table else line
+    return "\n".join(lines)
 
-    return _UNFRAMED.sub(framed, text)
+
+def _is_header(line: str, below: str) -> bool:
+    if not (_RULE.fullmatch(below) and _HEADER.match(line)):
+        return False
+    widths = {len(_CELL_END.findall(one.strip().strip("|"))) for one in (line, below)}
+    return len(widths) == 1
 
 
-def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "") -> str:
+def titled_table(
+    rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "", *, has_stated: bool = False
+) -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
-    of a heading, for a title of one cell at the top."""
+    of a heading, for a title of one cell at the top. `has_stated`: whether the file states a header."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
     if texts and len({*filter(None, rows[titles[0]])}) == 1:
         texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
     rows_of_table = [*names, *(rows[index] for index in body)]
-    is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
+    is_named = has_stated or len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
     return "\n\n".join([*texts, *filter(None, [table(rows_of_table, has_header=is_named)])])
 
 
@@ -120,18 +128,40 @@ def _is_field_above(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> bo
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
-    than a year, and unless the numbers are a count."""
+    than a year, and unless the numbers are a count, or a scale beside a name."""
     if len(rows) < 2:
         return True
     first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
-    numbers = [int(cell) for cell in rows[0] if cell.strip().isdecimal()]
-    is_count = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]
-    return is_count or not any(
-        "0" in form
-        and not _YEAR.fullmatch(rows[0][at].strip())
-        and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
-        for at, form in enumerate(first)
+    numbers = [int(cell[:18]) for cell in map(str.strip, rows[0]) if cell.isdecimal()]
+    is_count = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    return (
+        is_count
+        or _is_scale(rows[0], [row[0] if row else "" for row in rows[1:]])
+        or not any(
+            "0" in form
+            and not _YEAR.fullmatch(rows[0][at].strip())
+            and 2 * sum(at < len(row) and row[at] == form for row in below) > len(below)
+            for at, form in enumerate(first)
+        )
     )
+
+
+def _is_scale(header: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the header has rising numbers of one form behind a name, or none, that most names below are not
+    like: "Size", "10 GB", "50 GB"."""
+    name, *scale = map(str.strip, header)
+    numbers = [[int(part[:18]) for part in _DIGITS.findall(cell)] for cell in scale]
+    return (
+        len(scale) > 1
+        and len({_DIGITS.sub("0", cell) for cell in scale}) == 1
+        and all(one < other for one, other in pairwise(numbers))
+        and not _DIGITS.search(name)
+        and 2 * sum(_shape(other) == _shape(name) for other in names) <= len(names)
+    )
+
+
+def _shape(text: str) -> str:
+    return "".join("A" if one.isupper() else "a" if one.islower() else one for one in text.strip())
 
 
 def names_of_columns(header: Iterable[Sequence[str]]) -> list[str]:

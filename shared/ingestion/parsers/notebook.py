@@ -10,6 +10,8 @@ from shared.ingestion.parsers.parsed_file import ParsedFile
 
 # Colours of a terminal.
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
+# The plain form of an output that only HTML shows.
+_OBJECT = re.compile(r"<[\w.]+ (?:object|at 0x)[^<>]*>")
 
 
 def notebook(value: dict[str, Any]) -> ParsedFile:
@@ -34,18 +36,19 @@ def _shown(output: dict[str, Any], unread: Counter[str]) -> str:
     if output["output_type"] == "error":
         return f"{output['ename']}: {output['evalue']}"
     data = output.get("data", {})
-    if "<table" in (html := "".join(data.get("text/html", ""))):
-        table, of_table = markdown(html)
-        unread.update(of_table)
-        return table
+    html, plain = ("".join(data.get(kind, "")) for kind in ("text/html", "text/plain"))
+    if html and ("<table" in html or not plain or _OBJECT.fullmatch(plain.strip())):
+        text, of_html = markdown(html)
+        unread.update(of_html)
+        return text
     if any(kind.startswith("image/") for kind in data):
         # The text is the name of an object.
         return ""
     if text := "".join(data.get("text/markdown", "") or data.get("text/latex", "")):
         return text
-    return _fenced(_COLOUR.sub("", "".join(output.get("text", data.get("text/plain", "")))))
+    return _fenced(_COLOUR.sub("", "".join(output.get("text", plain))))
 
 
 def _fenced(text: str, language: str = "") -> str:
-    fence = "~~~" if "```" in text else "```"
+    fence = "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", text))])
     return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}" if text.strip() else ""

@@ -45,8 +45,9 @@ _BY_PROGRAM = re.compile(
     r"|^\S+\.(?:png|jpe?g|jfif|gif|bmp|tiff?|webp|avif|heic|svg|emf|wmf|eps|ico|pdf|psd)$",
     re.IGNORECASE,
 )
-# A numbered line that is short and no sentence: a heading, where it is bold and text follows.
-CLAUSE = re.compile(r"(?=.{3,100}$)(?:§ ?)?(\d{1,3}(?:\.\d{1,3})*)[.)]? +[^\W\d].*[^\s.;:,]")
+# A numbered line that is short and no sentence: a heading, where it is bold and text follows. A number alone
+# begins a date or an amount.
+CLAUSE = re.compile(r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(\d{1,3}(?:\.\d{1,3})*)[.)]? +[^\W\d].*[^\s.;:,]")
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 

@@ -106,7 +106,7 @@ def _field(form: Any, annotation: Any) -> Field:
             if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)
         ]
         value = ", ".join(selected) or value
-        if kind == raw.FPDF_FORMFIELD_LISTBOX and len(options) <= MAX_OPTIONS:
+        if kind == raw.FPDF_FORMFIELD_LISTBOX and 0 < len(options) <= MAX_OPTIONS:
             # The page shows them all.
             value = f"{value} (of {', '.join(options)})".strip()
     elif kind != raw.FPDF_FORMFIELD_TEXTFIELD or raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & 2**13:

@@ -160,7 +160,10 @@ class _Characters:
             Cell(" ".join([word.text for word in group]), group[0].left, group[-1].right) for group in groups
         ]
         font, clause = self._font(groups[-1][0].first), self._clause(text, line) if len(cells) == 1 else ""
-        return Line(text, line.size or None, tuple(cells), line.bottom, line.height, font, clause=clause)
+        mark = self._font(line.words[0].first) if len(cells[0].text) == 1 and cells[0].text.isalpha() else ""
+        return Line(
+            text, line.size or None, tuple(cells), line.bottom, line.height, font, mark, clause=clause
+        )
 
     def _clause(self, text: str, line: WordLine) -> str:
         clause = CLAUSE.fullmatch(text)

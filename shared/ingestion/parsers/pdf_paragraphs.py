@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Line, has_undivided_table, tables_in
@@ -59,10 +58,13 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         else None
         for line in lines
     ]
-    for position, (line, following) in enumerate(pairwise(lines)):
-        # Another bold line below continues it, or both are items of a list.
+    neighbours = zip([Line(""), *lines], lines, lines[1:], strict=False)
+    for position, (above, line, following) in enumerate(neighbours):
+        # Another bold line below continues it, or both are items of a list, as is one above.
         is_deeper = following.clause.count(".") > line.clause.count(".")
-        if line.clause and (is_deeper or not BOLD.search(following.font)) and headings[position] is None:
+        is_item = above.clause and above.clause.count(".") == line.clause.count(".")
+        is_last = is_deeper or not BOLD.search(following.font)
+        if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
     tables = tables_in(
         [

@@ -6,6 +6,7 @@ beside it.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, takewhile
@@ -40,8 +41,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
-    that of the last cell. `is_whole`: whether it is a paragraph of its own. `clause`: the number of a line in
-    bold letters, such as "4.1"."""
+    that of the last cell, `mark_font` that of a first cell of one letter. `is_whole`: whether it is a
+    paragraph of its own. `clause`: the number of a line in bold letters, such as "4.1"."""
 
     text: str
     size: float | None = None
@@ -49,6 +50,7 @@ class Line:
     baseline: float = 0.0
     height: float = 0.0
     font: str = ""
+    mark_font: str = ""
     is_whole: bool = False
     clause: str = ""
 
@@ -143,15 +145,24 @@ def _markdown(lines: Sequence[Line]) -> str:
     filled = [text for row in texts for text in row if text]
     is_prose = sum(len(text) > CELL_LENGTH for text in filled) * 2 > len(filled)
     several = sum(sum(map(bool, row)) > 1 for row in texts)
-    # The bullets of a list, of any font.
     marks = {row[0] for row in texts if row[0]} if len(columns) == 2 else set()
-    if len(marks) == 1 and len(next(iter(marks))) == 1:
+    if len(marks) == 1 and _is_bullet(*marks, lines):
         return _list(texts)
     if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
         return ""
     header = _header_rows(texts) if _has_header(rows, texts) else 0
     names = [names_of_columns(texts[:header])] if header else []
     return table([*names, *texts[header:]], has_header=bool(header))
+
+
+def _is_bullet(mark: str, lines: Sequence[Line]) -> bool:
+    """Whether a character is the bullet of a list: no digit and no currency sign, and a letter only in a font
+    of its own."""
+    if len(mark) == 1 and mark.isalpha():
+        fonts = {line.mark_font for line in lines if line.cells[0].text == mark}
+        others = {line.font for line in lines if line.cells[-1].text != mark}
+        return not (fonts & others or any(map(BOLD.search, fonts)))
+    return len(mark) == 1 and not mark.isalnum() and unicodedata.category(mark) != "Sc"
 
 
 def _list(texts: Sequence[Sequence[str]]) -> str:

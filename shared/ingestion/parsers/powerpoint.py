@@ -236,7 +236,7 @@ def _table(table: Any) -> str:
             else:
                 texts.append(" ".join(drawn_paragraphs(properties)))
         rows.append(texts)
-    return titled_table(rows, grouped)
+    return titled_table(rows, grouped, has_stated=table.first_row)
 
 
 def _comments(slide: Any) -> Iterator[str]:

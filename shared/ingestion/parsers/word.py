@@ -1,6 +1,6 @@
 """Parser of Word files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -36,12 +36,11 @@ from shared.ingestion.parsers.word_elements import (
     cells,
     drawn_elements,
     elements,
-    equation_of_code,
     form_value,
     inlines,
     joins_next,
     rows,
-    symbol_of_code,
+    texts_of_fields,
 )
 from shared.ingestion.parsers.word_numbering import Numbering
 from shared.ingestion.parsers.word_styles import Style, font_and_hiding, is_bold, styles_of
@@ -207,7 +206,8 @@ class _Document:
         indent = "" if number else "  " * level
         text = ("\n" if number is None else f"\n{indent}  ").join(lines)
         text = f"{number} {text}" if number else text
-        clause = CLAUSE.fullmatch(text)
+        # An automatic number is no amount.
+        clause = CLAUSE.fullmatch(text.replace(" ", ". ", 1) if number and number.isdecimal() else text)
         is_clause = clause is not None and number != "" and self._is_bold(element, style)
         yield Block(
             text,
@@ -276,14 +276,17 @@ class _Document:
     def _text(self, paragraph: Any) -> str:
         text = ScriptedText()
         style = self._styles.get(value(child(paragraph, "pPr"), "pStyle") or "", Style())
+        of_fields = texts_of_fields(paragraph)
         for element in inlines(paragraph):
             if local(element) == "oMath":
                 text.add(f" {equation(element)} ")
             else:
-                self._add_run(element, style, text)
+                self._add_run(element, style, text, of_fields)
         return text.text()
 
-    def _add_run(self, run: Any, of_paragraph: Style, text: ScriptedText) -> None:
+    def _add_run(
+        self, run: Any, of_paragraph: Style, text: ScriptedText, of_fields: Mapping[Any, str]
+    ) -> None:
         properties = child(run, "rPr")
         font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
         if is_hidden:
@@ -291,7 +294,12 @@ class _Document:
         kind = self._raised(run, properties)
         for element in run:
             name = local(element)
-            if name == "t":
+            if element in of_fields:
+                # Fields whose result Word does not store.
+                of_field = of_fields[element]
+                text.add(of_field, "" if of_field.startswith("$") else kind)
+                self._equations += of_field == "" and name == "instrText"
+            elif name == "t":
                 text.add(symbols(element.text or "", font), kind)
             elif name in ("tab", "ptab"):
                 text.add("\t")
@@ -307,12 +315,6 @@ class _Document:
                 self._add_comment(element)
             elif name == "fldChar":
                 text.add(form_value(element))
-            elif name == "instrText":
-                # Fields whose result Word does not store.
-                text.add(symbol_of_code(element.text or ""), kind)
-                equation_of_field = equation_of_code(element.text or "")
-                text.add(equation_of_field or "")
-                self._equations += equation_of_field == ""
             elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from shared.ingestion.parsers.office_xml import attribute, child, is_on, local, value
@@ -115,23 +116,55 @@ def form_value(field: Any) -> str:
     return ""
 
 
-def symbol_of_code(code: str) -> str:
-    """The character of a field SYMBOL."""
-    if not (match := _SYMBOL_CODE.match(code)):
-        return ""
-    return symbols(chr(int(match["number"], 0)), match["font"])
+@dataclass(slots=True)
+class _Field:
+    """An open field. `last`: the last element of its code; `is_written`: whether the code has a text."""
+
+    code: str = ""
+    last: Any = None
+    is_code: bool = True
+    is_written: bool = False
 
 
-def equation_of_code(code: str) -> str | None:
-    """The LaTeX of a field EQ of fractions, roots, raised and lowered text; "" for one with other parts, None
-    for another field."""
-    field = re.fullmatch(r"\s*EQ\s+(.*?)\s*", code, re.IGNORECASE | re.DOTALL)
-    if field is None:
+def texts_of_fields(paragraph: Any) -> dict[Any, str]:
+    """The character or equation of each field SYMBOL and EQ at the last element of its code, "" for an
+    equation that cannot be read; and "" at each text of a result that Word stores beside it."""
+    written: dict[Any, str] = {}
+    fields: list[_Field] = []
+    for element in paragraph.iter("{*}fldChar", "{*}instrText", "{*}t"):
+        kind = attribute(element, "fldCharType")
+        if kind == "begin":
+            fields.append(_Field())
+        elif kind and fields:
+            field = fields[-1] if kind == "separate" else fields.pop()
+            text = _text_of_code(field.code) if field.is_code else None
+            if text is not None:
+                written[field.last] = text
+                field.is_written = bool(text)
+            field.is_code = False
+        elif owner := next((field for field in reversed(fields) if field.is_code), None):
+            # The result of a field in the code is part of the code.
+            if local(element) == "instrText":
+                owner.last = element
+            if len(owner.code) <= EQUATION_CHARACTERS and (element is owner.last or owner is not fields[-1]):
+                owner.code += element.text or ""
+        elif any(field.is_written for field in fields):
+            written[element] = ""
+    return written
+
+
+def _text_of_code(code: str) -> str | None:
+    """The character of a field SYMBOL; the LaTeX of a field EQ of fractions, roots, raised and lowered text,
+    "" for one with other parts; None for another field."""
+    if symbol := _SYMBOL_CODE.match(code[:EQUATION_CHARACTERS]):
+        return symbols(chr(int(symbol["number"], 0)), symbol["font"])
+    kind, rest = [*code.split(maxsplit=1), "", ""][:2]
+    if kind.upper() != "EQ":
         return None
     # The time grows with the square of the length.
-    text, before = field[1] if len(code) <= EQUATION_CHARACTERS else "(", ""
+    text, before = rest.strip() if len(code) <= EQUATION_CHARACTERS else "(", ""
     while text != before:
         before = text
         for part, latex in _EQUATION_PARTS.items():
             text = re.sub(part, latex, text)
-    return "" if re.search(r"\\(?!frac|sqrt)|[()]", text) else f"${text}$"
+    return "" if not text or re.search(r"\\(?!frac|sqrt)|[()]", text) else f"${text}$"

@@ -102,15 +102,24 @@ def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
         ("a.ipynb", '{\n "image/png": "', '"\n}'),
         ("a.md", "A kiln ![plan](", ") and an oven"),
         ("wrapped.ipynb", '{\n "image/png": "', '\\n"\n}'),
+        ("lines.json", '{\n "image": [\n  "', '"\n ]\n}'),
+        ("ended_lines.json", '{\n "image": [\n  "', '\\n"\n ]\n}'),
     ):
         with subtests.test(name):
             prefix = "data:image/png;base64," if name == "a.md" else ""
-            between = "\\n" if name == "wrapped.ipynb" else ""
+            between = {
+                "wrapped.ipynb": "\\n", "lines.json": '",\n  "', "ended_lines.json": '\\n",\n  "'
+            }.get(name, "")  # fmt: skip
             lines = [bytes_of_a_picture[at : at + 76] for at in range(0, len(bytes_of_a_picture), 76)]
             converted = convert(f"{before}{prefix}{between.join(lines)}{after}".encode(), name, None)
             assert converted.text == before + after
             assert converted.notes == ("Pictures or files in base64 were not read.",)
-    for name, text in (("a.txt", bytes_of_a_picture), ("a.json", f'"{"ACGTacgt" * 200}"')):
+    genome = "ACGTacgt" * 9
+    for name, text in (
+        ("a.txt", bytes_of_a_picture),
+        ("a.json", f'"{genome * 20}"'),
+        ("lines.json", "[\n" + ",\n".join([f' "{genome}"'] * 20) + "\n]"),
+    ):
         assert convert(text.encode(), name, None).text == text
 
 
@@ -118,11 +127,28 @@ def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtest
     for text, framed in (
         ("Port | Fee\n--- | :-:\nSkar | 10\n\nEnd", "| Port | Fee |\n| --- | :-: |\n| Skar | 10 |\n\nEnd"),
         ("```\na | b\n--- | ---\n```", ""),
+        ("a | b\n- | - \nc | d\n```\na | b\n- | -", "| a | b |\n| - | - |\n| c | d |\n```\na | b\n- | -"),
+        ("a | b\r\n- | -\r\nc | d", "| a | b |\n| - | - |\n| c | d |"),
         ("a title\n--- | ---", ""),
         ("| Port | Fee |\n|---|---|\n| Skar | 10 |", ""),
     ):  # fmt: skip
         with subtests.test(text):
             assert convert(text.encode(), "a.md", None).text == (framed or text)
+
+
+def test_the_time_of_markdown_grows_with_its_length():
+    blanks = " " * 100_000
+    for text in (
+        "`" * 2000 + "\n" + "aaaa bbbb\n" * 50_000,
+        f"a | b\n- | -{blanks}x\n",
+        f"a | b\n-{blanks}x\n",
+    ):
+        started = time.process_time()
+        convert(text.encode(), "a.md", None)
+        assert time.process_time() - started < 5
+
+
+HTML_OBJECT = "<IPython.core.display.HTML object>"
 
 
 def test_a_notebook_is_its_texts_code_and_outputs():
@@ -132,6 +158,15 @@ def test_a_notebook_is_its_texts_code_and_outputs():
         {"output_type": "execute_result", "data": {"text/html": [table], "text/plain": ["Port"]}},
         {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo+", "text/plain": "<Figure>"}},
         {"output_type": "error", "ename": "ValueError", "evalue": "no ship", "traceback": ["\x1b[0;31m"]},
+        {
+            "output_type": "display_data",
+            "data": {"text/html": "<b>3 <i>ships</i></b>", "text/plain": HTML_OBJECT},
+        },
+        {
+            "output_type": "display_data",
+            "data": {"text/html": "<pre>{'a': 1}</pre>", "text/plain": "{'a': 1}"},
+        },
+        {"output_type": "stream", "text": "```\ncode\n```\n~~~~\n"},
     ]
     cells = [
         {"cell_type": "markdown", "source": ["# Catch of 2027\n", "\n", "By port."]},
@@ -146,6 +181,9 @@ def test_a_notebook_is_its_texts_code_and_outputs():
         "```\nread\ntwo ports\n```",
         "| Port |\n| --- |\n| Skar |",
         "ValueError: no ship",
+        "3 ships",
+        "```\n{'a': 1}\n```",
+        "````\n```\ncode\n```\n~~~~\n````",
     ]
     assert (converted.title, converted.notes) == ("Catch of 2027", ("1 picture was not read.",))
     # Other versions.
@@ -350,7 +388,8 @@ def test_a_sheet_s_declared_width_is_ignored():
     for row in range(200):
         book.active.append([row])
     book.active["XFD1"] = "far out"
-    assert convert(sample_files.save(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
+    text = convert(sample_files.save(book), "a.xlsx", None).text
+    assert text.startswith("# Sheet\n\n|  |  |\n| --- | --- |\n| 0 | far out |\n| 1 |  |\n")
 
 
 # -- pictures and sound -------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Separators, headers and titles of CSV files of common programs."""
 
+from time import process_time
+
 import pytest
 
 from shared.ingestion.parsers.csv_json import csv
@@ -91,6 +93,10 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
             *("| Ship | Crew |", "| Alk | 4 |", "Source: the board"),
         ],
     ),
+    "doubled line ends": (
+        b"Name,City,Note\r\r\nAnna,Rome,vip\r\r\nBen,Oslo,\r\r\nCem,Riga,new\r\r\n",
+        ["| Name | City | Note |", "| Anna | Rome | vip |", "| Ben | Oslo |  |", "| Cem | Riga | new |"],
+    ),
     "a file without a header": (
         b"10017;Skar;17.12.2026;12,50\n10023;Oster;2.10.2026;8,00\n10031;Alk;3.11.2026;9,10\n",
         [
@@ -103,6 +109,39 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         ["| Port | 2026 | 2027 |", "| Skar | 1 | 2 |", "| Oster | 2 | 4 |"],
     ),
     "hours as a header": (b"1,2,3\n4,5,7\n6,8,9\n", ["| 1 | 2 | 3 |", "| 4 | 5 | 7 |", "| 6 | 8 | 9 |"]),
+    "zones as a header": (
+        b"Zone,5,10,20\nA,4,6,9\nB,5,7,11\n",
+        ["| Zone | 5 | 10 | 20 |", "| A | 4 | 6 | 9 |", "| B | 5 | 7 | 11 |"],
+    ),
+    "times as a header": (
+        b"Time,08:00,12:00\nMonday,08:10,12:05\nTuesday,08:20,12:15\n",
+        ["| Time | 08:00 | 12:00 |", "| Monday | 08:10 | 12:05 |", "| Tuesday | 08:20 | 12:15 |"],
+    ),
+    "amounts with units as a header": (
+        b"Plan,10 GB,50 GB\nSmall,5 GB,20 GB\nTeam,8 GB,40 GB\nLarge,9 GB,45 GB\n",
+        [
+            "| Plan | 10 GB | 50 GB |",
+            "| Small | 5 GB | 20 GB |",
+            "| Team | 8 GB | 40 GB |",
+            "| Large | 9 GB | 45 GB |",
+        ],
+    ),
+    "sizes below no name as a header": (
+        b",36,38,40\nShirt,4,6,9\nSocks,5,7,11\n",
+        ["|  | 36 | 38 | 40 |", "| Shirt | 4 | 6 | 9 |", "| Socks | 5 | 7 | 11 |"],
+    ),
+    "two values are no count": (
+        b"Ann,1,2\nBen,4,9\nCem,7,3\n",
+        ["|  |  |  |", "| Ann | 1 | 2 |", "| Ben | 4 | 9 |", "| Cem | 7 | 3 |"],
+    ),
+    "values that fall are no header": (
+        b"Anna,20,10\nBen,40,90\nCemal,70,30\n",
+        ["|  |  |  |", "| Anna | 20 | 10 |", "| Ben | 40 | 90 |", "| Cemal | 70 | 30 |"],
+    ),
+    "a number of thousands of digits": (
+        b"%s,x\n1,y\n2,z\n" % (b"7" * 5000),
+        ["|  |  |", f"| {'7' * 5000} | x |", "| 1 | y |", "| 2 | z |"],
+    ),
     "lists within a column": (
         b"id,note\n1,a; b; c\n2,d; e; f\n",
         ["| id | note |", "| 1 | a; b; c |", "| 2 | d; e; f |"],
@@ -116,3 +155,10 @@ def test_a_table_is_read_as_its_program_shows_it(subtests: pytest.Subtests):
         with subtests.test(case):
             lines = csv(data).parts[0][1].split("\n")
             assert [line for line in lines if line and not line.startswith("| ---")] == expected
+
+
+def test_the_time_of_many_tables_grows_with_their_length():
+    text = b"port,fee\nskar,oster\n\n" + b"alpha,beta\n\n" * 30_000
+    started = process_time()
+    assert csv(text).parts[0][1].count("alpha") == 30_000
+    assert process_time() - started < 10

@@ -86,6 +86,18 @@ def test_a_message_with_a_byte_order_mark_is_read(subtests: pytest.Subtests):
             assert eml(message().as_string().encode(encoding)).title == eml(message().as_bytes()).title
 
 
+def test_a_table_of_few_words_is_read_without_its_charset(subtests: pytest.Subtests):
+    for sent_as in ("text/csv", "application/octet-stream"):
+        letter = message()
+        maintype, subtype = sent_as.split("/")
+        data = "Réf;Libellé;Montant\nA-1;Été;12,50\nA-2;Hiver;8,00\n".encode("cp1252")
+        letter.add_attachment(data, maintype, subtype, filename="détail_devis.csv")
+        with subtests.test(sent_as):
+            parsed = eml(bytes(letter))
+            assert "## détail_devis.csv\n\n| Réf | Libellé | Montant |\n" in parsed.parts[0][1]
+            assert parsed.notes == []
+
+
 def test_texts_around_an_attachment_are_all_read():
     letter = EmailMessage()
     letter["Subject"] = "Three"

@@ -199,6 +199,9 @@ def list_box(canvas: Canvas) -> None:
 
 def test_a_list_box_has_its_options():
     assert "Port: Alk (of Skar, Alk)" in words_of(list_box)
+    # The name of the key is as long.
+    without = pdf(made(list_box).replace(b"/Opt ", b"/Non ")).parts[0][1]
+    assert "Port: Alk" in without.splitlines()
 
 
 def test_fields_outside_of_the_form_are_read():
@@ -212,14 +215,34 @@ def test_labelled_lines_are_not_joined():
     assert parsed(text(*lines)).parts[0][1].splitlines() == lines
 
 
-def test_bullets_of_any_font_are_no_column():
-    lines = parsed(line_by_line(["y"] * 3, LEFT, x=(50, 80))).parts[0][1].split("\n")
-    assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
+def marked(mark: str, font: str) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        for number, line in enumerate(LEFT):
+            canvas.setFont(font, 12)
+            canvas.drawString(50, 700 - 14 * number, mark)
+            canvas.setFont("Helvetica", 12)
+            canvas.drawString(80, 700 - 14 * number, line)
+
+    return draw
+
+
+def test_bullets_of_any_font_are_no_column(subtests: pytest.Subtests):
+    for mark, font in (("y", "Courier"), ("+", "Helvetica")):
+        with subtests.test(mark):
+            lines = parsed(marked(mark, font)).parts[0][1].split("\n")
+            assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
+
+
+def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subtests):
+    for mark, font in (("A", "Helvetica"), ("A", "Helvetica-Bold"), ("2", "Courier"), ("\u20ac", "Courier")):
+        with subtests.test(mark, font=font):
+            assert parsed(marked(mark, font)).parts[0][1].count(mark) == len(LEFT)
 
 
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
-            "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
+            "*100 EUR per berth", "Ships pay each day.", "*1. Gloves", "*2. Boots", "*3. A coat",
+            "Bring them.", "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
     for number, row in enumerate(rows):
         canvas.setFont("Helvetica-Bold" if row.startswith("*") else "Helvetica", 10)
         canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
@@ -231,7 +254,11 @@ def test_bold_numbered_lines_above_text_are_headings():
         "### 4.1 Yachts",
         "Yachts pay in May.",
         "## 5. Term",
-        "The term is a year.",
+        "The term is a year. 100 EUR per berth Ships pay each day.",
+        "1. Gloves",
+        "2. Boots",
+        "3. A coat",
+        "Bring them.",
         "1. Gloves",
         "2. Boots and a coat",
     ]

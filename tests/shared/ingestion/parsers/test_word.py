@@ -124,6 +124,10 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
         (paragraph("§ 4 Fees", '<w:pStyle w:val="S"/>') + paragraph("x"), "## § 4 Fees\n\nx"),
         # Items of a list, a sentence, a bold word, a line without a number.
         (clause("Gloves") + clause("Boots"), "1. Gloves\n2. Boots"),
+        (clause("Gloves") + clause("Boots") + paragraph("x"), "1. Gloves\n2. Boots\n\nx"),
+        # A date, an amount.
+        (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
+        (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
         (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
         (paragraph(run("Fees", bold)) + paragraph("x"), "Fees\n\nx"),
@@ -131,6 +135,8 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
     ):  # fmt: skip
         with subtests.test(text=text):
             assert text_of(body, parts) == text
+    plain: Parts = {"numbering": ("numbering", levels(("decimal", "%1")))}
+    assert text_of(clause("Scope") + paragraph("x"), plain) == "## 1 Scope\n\nx"
 
 
 # -- parts --------------------------------------------------------------------------------------------
@@ -474,6 +480,28 @@ def test_equations_of_fields_are_read(subtests: pytest.Subtests):
         with subtests.test(code):
             field = BEGIN.format("") + CODE.format(code) + END
             assert text_of(paragraph(run("Load ") + field)) == f"Load ${latex}$"
+
+
+def test_the_code_of_a_field_is_read_whole_and_its_result_only_without_an_equation(
+    subtests: pytest.Subtests,
+):
+    reference = BEGIN.format("") + CODE.format(" REF x ") + SEPARATE + run("9") + END
+    for codes, result, expected in (
+        ((r" EQ \f(1;2)", r" + \r(;x) "), "", r"$\frac{1}{2} + \sqrt{x}$"),
+        ((" EQ 3 ", r"\f(1;2)"), SEPARATE + run("3.5"), r"$3 \frac{1}{2}$"),
+        ((" E", r"Q \i(0;1;x)"), SEPARATE + run("3.5"), "3.5"),
+        (("SYMBOL 10", '9 \\f "Symbol"'), SEPARATE + run("m"), "μ"),
+        ((r"EQ \f(1;", reference, ")"), "", r"$\frac{1}{9}$"),
+        (("EQ x" + " " * 500_000 + "x",), "", ""),
+        ((" REF x ",), SEPARATE + run("9"), "9"),
+    ):
+        with subtests.test(codes=codes[0][:20]):
+            parts = [code if code.startswith("<") else CODE.format(code) for code in codes]
+            field = BEGIN.format("") + "".join(parts) + result + END
+            assert (
+                text_of(paragraph(run("Load ") + field + run(" ends"))).split()
+                == f"Load {expected} ends".split()
+            )
 
 
 def test_a_part_with_entities_is_refused():
