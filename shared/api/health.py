@@ -23,7 +23,7 @@ SCHEMA_VERSION = "20261124000000"
 MISSED_SECONDS = 180.0
 # With these, calls of users reach the database.
 REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
-# Public: while the database fails, no admin can be authenticated.
+# Public: while the database fails, no admin can be authenticated. The sentences of _problem are for admins.
 PROBLEMS = {
     DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_PUBLISHABLE_KEY, or without it SUPABASE_ANON_KEY: "
     "set it to the project's key.",
@@ -89,7 +89,7 @@ def check(
     if of_admin:
         details = _details(services, status, embedding, of_admin, models, calibration, answer_error)
     orgs = of_caller.orgs if of_caller else None
-    problem, at = _problem(status, own_health), datetime.now(UTC)
+    problem, at = PROBLEMS.get(status) or _problem(of_admin), datetime.now(UTC)
     return Report(VERSION, _overall(status, states, services), states, problem, at, orgs, details)
 
 
@@ -101,7 +101,7 @@ def deployment(services: Services) -> tuple[bool, dict[str, Any]]:
     return reachable, {
         # KAITO's values; its clients expect `detail` too.
         "status": "Healthy" if reachable else "Unhealthy",
-        "detail": _problem(status, of_worker),
+        "detail": PROBLEMS.get(status),
         "database": "reachable" if reachable else "unreachable",
         "embedder": _embedder(settings, services.embedder.model),
         "generator": _generator(settings),
@@ -160,9 +160,7 @@ def _by_writes(health: DatabaseHealth | None) -> dict[str, State]:
     return {} if health is None or health.writes == "ok" else {"database": State.DEGRADED}
 
 
-def _problem(status: DatabaseStatus, health: DatabaseHealth | None) -> str | None:
-    if status in PROBLEMS:
-        return PROBLEMS[status]
+def _problem(health: DatabaseHealth | None) -> str | None:
     if health and health.functions_secret != "ok":  # noqa: S105  # a state
         return "The database does not accept RAG_FUNCTIONS_SECRET: set it as docs/install.md says in step 2."
     if health and health.writes != "ok":

@@ -246,10 +246,24 @@ def test_read_only_transactions_by_default_are_reported(
         changes: Row = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
         body = health(settings, **changes)
         assert body["services"]["database"] == body["status"] == "degraded"
-        assert "default_transaction_read_only" in body["problem"]
+        assert body["problem"] is None
+        assert "default_transaction_read_only" in health(settings, shared_people.ada, **changes)["problem"]
         with app_with(collections.app, settings, **changes) as client:
             created = client.post("/v1/collections", json={"name": "a"}, headers=shared_people.ann.headers())
         assert created.status_code == 201
+
+
+def test_only_admins_see_the_migration_and_the_state_of_the_secret(
+    settings: Settings, shared_people: People, monkeypatch: pytest.MonkeyPatch, no_jobs: None
+):
+    secret = {"rag_functions_secret": SecretStr("x" * 32)}
+    for sentence, status, changes in (("RAG_FUNCTIONS_SECRET", 503, secret), ("99999999", 200, {})):
+        assert sentence in health(settings, shared_people.ada, status, **changes)["problem"]
+        for actor in (None, shared_people.ann):
+            assert health(settings, actor, status, **changes)["problem"] is None
+        with app_with(open_health.app, settings, **changes) as client:
+            assert json_of(client.get("/health"))["detail"] is None
+        monkeypatch.setattr(looking, "SCHEMA_VERSION", "99999999000000")
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def test_without_a_model_the_answer_is_extracted_and_marked_so(extractive: TestC
     assert body["metadata"]["extractive"] is True
     assert body["usage"]["retrieval_tokens"] > 0
     # Each number is that of a source, whose paragraph it ends.
-    paragraphs = body["response"].removeprefix(f"{INDIRECT}\n\n").split("\n\n")
+    paragraphs = body["response"].removeprefix(f"{INDIRECT['en']}\n\n").split("\n\n")
     numbers = [int(paragraph.rsplit("[", 1)[1].rstrip("]")) for paragraph in paragraphs]
     assert [
         f'According to "{body["sources"][number - 1]["title"]}"' in text

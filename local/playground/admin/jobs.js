@@ -42,7 +42,7 @@ export async function show(place, context) {
     });
   const refresh = async () => {
     const [health] = await Promise.all([context.api.get("/api/v1/health"), list.reload()]);
-    fill(lengths, health.details && queues(health.details.queue));
+    fill(lengths, health.details?.queue && queues(health.details.queue));
   };
   state.onchange = () => context.attempt(list.restart);
   await refresh();

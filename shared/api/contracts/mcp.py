@@ -178,7 +178,7 @@ class AddArguments(Arguments):
 
 
 class Passage(ResponseModel):
-    """`id`: what `fetch` returns the text around the passage by; `offset`: its first character in the
+    """`id`: the argument of `fetch` for the part with this passage; `offset`: its first character in the
     document's text; `truncated`: it is longer than the text here."""
 
     document_id: str

@@ -17,8 +17,11 @@ from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
-# Begins an answer whose best score is below weights.DIRECT_SCORE.
-INDIRECT = "These passages come closest:"
+# Begins an answer whose best score is below weights.DIRECT_SCORE, in the language of the question.
+INDIRECT: dict[Language, str] = {
+    "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
+    "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
+}  # fmt: skip
 _OTHERWISE: dict[Language, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
 }  # fmt: skip
@@ -42,12 +45,13 @@ def extract(
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
     form = QuestionForm.of(question, previous)
+    indirect = INDIRECT[language_of(question)]
     if not candidates:
         best = citations[0].match
         text = best.text.strip()
         if not _has_content(form, best, f"{best.section_title} {text}"):
             return _ABSTENTION
-        return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [text], 1)}", MODEL)
+        return GeneratedText(f"{indirect}\n\n{_paragraph(best, [text], 1)}", MODEL)
     scores = current_scores(both, score(form, candidates, embed, vector))
     is_direct = max(scores.values()) >= weights.DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
@@ -62,7 +66,7 @@ def extract(
         newest += excerpt([*newest, *older], matches, list(candidates), scores)
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]
-    paragraphs = [] if is_direct else [INDIRECT]
+    paragraphs = [] if is_direct else [indirect]
     snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
     for number in dict.fromkeys(sentence.number for sentence in chosen):
         texts = [sentence.text for sentence in chosen if sentence.number == number]

@@ -13,18 +13,21 @@ import pytest
 from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.cited_documents import cite
-from shared.generation.extractive.answer import INDIRECT, MODEL, extract
+from shared.generation.extractive.answer import INDIRECT as INDIRECT_BY_LANGUAGE
+from shared.generation.extractive.answer import MODEL, extract
 from shared.generation.extractive.weights import EXCERPT_CHARACTERS, MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
 from shared.generation.unmentioned_word import replaced_version
 from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed
+from shared.text.function_words import Language
 from shared.text.normalize import clean
 from shared.text.stemming import content_words
 from shared.types import GeneratedText, Match
 from tests.shared.examples import match
 
+INDIRECT = INDIRECT_BY_LANGUAGE["en"]
 QUESTIONS = [
     item["text"] for item in tomllib.loads((ROOT / "local" / "questions.toml").read_text())["question"]
 ]
@@ -362,6 +365,16 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     draft = answer(embedder, "Who sold the first kettle in Norway?", *matches)
     assert draft.text.startswith(f"{INDIRECT}\n\nAccording to ")
     assert cited_sentences(draft, matches)
+    questions: dict[Language, str] = {
+        "de": "Wer hat den ersten Kessel in Norwegen verkauft?",
+        "fr": "Qui a vendu la première bouilloire en Norvège ?",
+        "es": "¿Quién vendió el primer hervidor en Noruega?",
+    }
+    for language, question in questions.items():
+        draft = answer(embedder, question, replace(matches[0], lang="en"))
+        assert draft.text.startswith(INDIRECT_BY_LANGUAGE[language])
+        draft = answer(embedder, question, match("## Kettle", lang="en"))
+        assert draft.text.startswith(INDIRECT_BY_LANGUAGE[language])
 
 
 def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
@@ -514,14 +527,14 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
         )
         for year, price in ((2025, 45), (2026, 55))
     )
-    cases = [
-        ("What does the small room cost a day?", "says otherwise"),
-        ("Was kostet der small room pro day in euros?", "sagt etwas anderes"),
+    cases: list[tuple[Language, str, str]] = [
+        ("en", "What does the small room cost a day?", "says otherwise"),
+        ("de", "Was kostet der small room pro day in euros?", "sagt etwas anderes"),
     ]
-    for question, otherwise in cases:
+    for language, question, otherwise in cases:
         with subtests.test(question=question):
             draft = answer(embedder, question, old, new)
-            assert draft.text.removeprefix(f"{INDIRECT}\n\n") == (
+            assert draft.text.removeprefix(f"{INDIRECT_BY_LANGUAGE[language]}\n\n") == (
                 f'According to "Prices 2026" (2026-03-01): {new.text} [2]\n\n'
                 f'"Prices 2025" (2025-03-01) {otherwise}: "{old.text}" [1]'
             )

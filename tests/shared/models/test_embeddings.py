@@ -31,12 +31,9 @@ def hosted(service: StandIn, **fields: Any) -> Embedder:
     )
 
 
-def vectors(*items: Any, places: list[int] | None = None) -> Reply:
-    """An answer with these embeddings, whose places among the inputs are as given, or in order."""
-    data = [
-        {"object": "embedding", "index": place, "embedding": item}
-        for place, item in zip(places or range(len(items)), items, strict=True)
-    ]
+def vectors(*items: Any) -> Reply:
+    """An answer with these embeddings, in order."""
+    data = [{"object": "embedding", "index": place, "embedding": item} for place, item in enumerate(items)]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return Reply(json={"object": "list", "data": data, "model": "m", "usage": usage})
 
@@ -165,6 +162,17 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
 def test_a_broken_connection_is_retried(service: StandIn):
     service.replies(Reply(drop=True), vectors([1.0]))
     assert embed(hosted(service), ["a text"], Role.DOCUMENT)[0][0] == 1.0
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_busy_endpoint_gets_three_requests_at_most(service: StandIn):
+    service.replies(refusal(429), refusal(502), vectors([1.0]))
+    assert embed(hosted(service), ["a text"], Role.DOCUMENT)[0][0] == 1.0
+    for status in (429, 502):
+        with StandIn() as broken:
+            broken.replies(refusal(status))
+            failure(broken)
+            assert len(broken.requests) == 3
 
 
 @pytest.mark.usefixtures("short_pauses")

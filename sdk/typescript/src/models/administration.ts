@@ -14,7 +14,7 @@ export interface Health {
   /** The number of the caller's orgs. */
   readonly orgs: number | null;
   /** For admins; null for other users. */
-  readonly details: Readonly<Record<string, Readonly<Record<string, string | number | null>>>> | null;
+  readonly details: Readonly<Record<string, Readonly<Record<string, string | number | null>> | null>> | null;
 }
 
 export interface Stats {

@@ -96,16 +96,19 @@ class Queue(BaseModel):
 
 
 class Details(BaseModel):
+    """`queue` is null while the database does not accept the functions secret."""
+
     database: Database
     embedding: Embedding
     gateway: Gateway
-    queue: Queue
+    queue: Queue | None
 
 
 class Health(ResponseModel):
-    """`problem`: of the database, with the way out; null without one. `orgs` is the number of the caller's
-    orgs, null without a credential and while the database is unavailable. `details` are null unless the
-    caller is an admin."""
+    """`problem`: of the database, with the way out; null without one. Only admins get that of the functions
+    secret, of the migrations and of read-only transactions. `orgs` is the number of the caller's orgs, null
+    without a credential and while the database is unavailable. `details` are null unless the caller is an
+    admin."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     version: str
