@@ -2825,7 +2825,7 @@ create table rag.jobs (
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
   check ((embeddings is null) = (passages_hash is null)),
-  check (embeddings is null or state in ('waiting', 'running')),
+  check (embeddings is null or kind = 'ingestion' and state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -3082,7 +3082,7 @@ begin
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where jobs.org_id = locked.org_id and jobs.id = locked.id
-    returning jobs.*
+    returning jobs.id, jobs.org_id, jobs.document_id, jobs.user_id, jobs.owner_id, jobs.lease, jobs.attempts
   ), noted as (
     update rag.orgs
     set served = orgs.served || jsonb_build_object(rag_claim_jobs.kind, clock_timestamp())
@@ -14899,7 +14899,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
-grant select on rag.jobs to rag_worker;
+grant select (org_id, id, kind, document_id, collection_id, owner_id, user_id, state, attempts, due_at, lease, error_code,
+  error_message, created_at, started_at, finished_at) on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
   passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
