@@ -186,7 +186,9 @@ class Worker:
         for item in pending:
             yield item, vectors[item.job.id], failed.get(item.job.id)
 
-    def _store(self, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None) -> BatchResult:
+    def _store(
+        self, item: _LoadedDocument, vectors: list[list[float]], error: RagError | None
+    ) -> BatchResult:
         if error:
             job = item.job
             if isinstance(error, EmbeddingFailed) and len(vectors) > len(item.vectors):

@@ -85,8 +85,8 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
         },
         # A job stays its user's.
         "jobs": {
-            "SELECT": {"document", "passages_hash", "embeddings"}, "UPDATE": {"user_id", "document", "org_id"},
-            "INSERT": set(), "DELETE": set(),
+            "SELECT": {"document", "passages_hash", "embeddings"},
+            "UPDATE": {"user_id", "document", "org_id"}, "INSERT": set(), "DELETE": set(),
         },
     },
 }  # fmt: skip

@@ -126,7 +126,7 @@ def test_the_documented_statement_lists_the_tables_that_name_a_document(world: W
     tables = set()
     with psycopg.connect(world.stack.database_url("postgres", database)) as connection:
         connection.add_notice_handler(lambda notice: tables.add((notice.message_primary or "").split(":")[0]))
-        connection.execute(statement.replace("DOCUMENT_ID", document).encode())
+        connection.execute(statement.replace("<document_id>", document).encode())
     assert tables == {"rag.rate_limits", "realtime.messages"}
 
 
