@@ -76,7 +76,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
-grant select on rag.jobs to rag_worker;
+grant select (org_id, id, kind, document_id, collection_id, owner_id, user_id, state, attempts, due_at, lease, error_code,
+  error_message, created_at, started_at, finished_at) on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
   passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;

@@ -237,7 +237,8 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
         )
     if response.status_code == 401:
         raise SetupFailed(
-            "The project refuses SUPABASE_PUBLISHABLE_KEY, or without it SUPABASE_ANON_KEY: use the project's own."
+            "The project refuses SUPABASE_PUBLISHABLE_KEY, or without it SUPABASE_ANON_KEY: use the "
+            "project's own."
         )
     if response.is_error or response.text != "false":
         raise SetupFailed(

@@ -25,8 +25,8 @@ MISSED_SECONDS = 180.0
 REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
 # Public: while the database fails, no admin can be authenticated. The sentences of _problem are for admins.
 PROBLEMS = {
-    DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_PUBLISHABLE_KEY, or without it SUPABASE_ANON_KEY: "
-    "set it to the project's key.",
+    DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_PUBLISHABLE_KEY, or without it "
+    "SUPABASE_ANON_KEY: set it to the project's key.",
     DatabaseStatus.GATEWAY_REFUSED: "The project refuses SUPABASE_PUBLISHABLE_KEY, or without it "
     "SUPABASE_ANON_KEY: set it to the project's key.",
     DatabaseStatus.NO_SCHEMA: "PostgREST does not know the functions of this schema: apply the migrations; "
@@ -165,8 +165,8 @@ def _problem(health: DatabaseHealth | None) -> str | None:
         return "The database does not accept RAG_FUNCTIONS_SECRET: set it as docs/install.md says in step 2."
     if health and health.writes != "ok":
         return (
-            "Transactions of the database are read-only by default. Supabase sets this for a nearly full disk: "
-            "make space, then set default_transaction_read_only = off."
+            "Transactions of the database are read-only by default. Supabase sets this for a nearly full "
+            "disk: make space, then set default_transaction_read_only = off."
         )
     if health and health.version and health.version < SCHEMA_VERSION:
         return (

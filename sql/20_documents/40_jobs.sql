@@ -33,7 +33,7 @@ create table rag.jobs (
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
   check ((embeddings is null) = (passages_hash is null)),
-  check (embeddings is null or state in ('waiting', 'running')),
+  check (embeddings is null or kind = 'ingestion' and state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 

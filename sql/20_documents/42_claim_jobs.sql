@@ -140,7 +140,7 @@ begin
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where jobs.org_id = locked.org_id and jobs.id = locked.id
-    returning jobs.*
+    returning jobs.id, jobs.org_id, jobs.document_id, jobs.user_id, jobs.owner_id, jobs.lease, jobs.attempts
   ), noted as (
     update rag.orgs
     set served = orgs.served || jsonb_build_object(rag_claim_jobs.kind, clock_timestamp())

@@ -16,8 +16,8 @@ as $$
 $$;
 
 comment on function rag.may_receive is
-  'Whether the caller may receive messages of that channel of Realtime: as the documents that they are about are visible. A '
-  'key that is bound to a collection receives none.';
+  'Whether the caller may receive messages of that channel of Realtime: the caller sees the documents of the channel. A key '
+  'that is bound to a collection receives none.';
 
 create function rag.broadcast_change()
 returns trigger
@@ -54,7 +54,10 @@ comment on function rag.broadcast_change is
   'Trigger that sends a changed document or job to Supabase Realtime, if the project has it. It runs as its owner: no user and '
   'not the worker may send on these channels.';
 
-create trigger broadcast_change after update of status or delete on rag.documents
+create trigger broadcast_changed_document after update of status on rag.documents
+  for each row when (new.status <> old.status) execute function rag.broadcast_change();
+
+create trigger broadcast_deleted_document after delete on rag.documents
   for each row execute function rag.broadcast_change();
 
 create trigger broadcast_new_job after insert on rag.jobs
@@ -72,14 +75,15 @@ begin
   create policy "rag: members receive changes" on realtime.messages
     for select to authenticated using (topic like 'rag:%' and rag.may_receive(topic));
 
-  create policy "rag: changes are received by who sees their documents" on realtime.messages
-    as restrictive for select to authenticated using (topic not like 'rag:%' or rag.may_receive(topic));
+  -- Channels of the project itself may begin with "rag:", too.
+  create policy "rag: other policies admit no receivers of changes" on realtime.messages
+    as restrictive for select to authenticated using (topic !~ '^rag:[0-9a-f-]{36}' or rag.may_receive(topic));
 
   create policy "rag: anon receives no changes" on realtime.messages
-    as restrictive for select to anon using (topic not like 'rag:%');
+    as restrictive for select to anon using (topic !~ '^rag:[0-9a-f-]{36}');
 
   create policy "rag: no client sends changes" on realtime.messages
-    as restrictive for insert to anon, authenticated with check (topic not like 'rag:%');
+    as restrictive for insert to anon, authenticated with check (topic !~ '^rag:[0-9a-f-]{36}');
 exception when insufficient_privilege then
   raise warning 'rag: for Realtime, run the end of sql/90_operations/70_realtime.sql as the owner of realtime.messages';
 end;

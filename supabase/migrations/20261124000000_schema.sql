@@ -2828,7 +2828,7 @@ create table rag.jobs (
   check ((state = 'running') = (lease is not null)),
   check ((kind = 'ingestion') = (document is not null)),
   check ((embeddings is null) = (passages_hash is null)),
-  check (embeddings is null or state in ('waiting', 'running')),
+  check (embeddings is null or kind = 'ingestion' and state in ('waiting', 'running')),
   check (kind = 'ingestion' or id = document_id)
 );
 
@@ -3085,7 +3085,7 @@ begin
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where jobs.org_id = locked.org_id and jobs.id = locked.id
-    returning jobs.*
+    returning jobs.id, jobs.org_id, jobs.document_id, jobs.user_id, jobs.owner_id, jobs.lease, jobs.attempts
   ), noted as (
     update rag.orgs
     set served = orgs.served || jsonb_build_object(rag_claim_jobs.kind, clock_timestamp())
@@ -14752,8 +14752,8 @@ as $$
 $$;
 
 comment on function rag.may_receive is
-  'Whether the caller may receive messages of that channel of Realtime: as the documents that they are about are visible. A '
-  'key that is bound to a collection receives none.';
+  'Whether the caller may receive messages of that channel of Realtime: the caller sees the documents of the channel. A key '
+  'that is bound to a collection receives none.';
 
 create function rag.broadcast_change()
 returns trigger
@@ -14790,7 +14790,10 @@ comment on function rag.broadcast_change is
   'Trigger that sends a changed document or job to Supabase Realtime, if the project has it. It runs as its owner: no user and '
   'not the worker may send on these channels.';
 
-create trigger broadcast_change after update of status or delete on rag.documents
+create trigger broadcast_changed_document after update of status on rag.documents
+  for each row when (new.status <> old.status) execute function rag.broadcast_change();
+
+create trigger broadcast_deleted_document after delete on rag.documents
   for each row execute function rag.broadcast_change();
 
 create trigger broadcast_new_job after insert on rag.jobs
@@ -14808,14 +14811,15 @@ begin
   create policy "rag: members receive changes" on realtime.messages
     for select to authenticated using (topic like 'rag:%' and rag.may_receive(topic));
 
-  create policy "rag: changes are received by who sees their documents" on realtime.messages
-    as restrictive for select to authenticated using (topic not like 'rag:%' or rag.may_receive(topic));
+  -- Channels of the project itself may begin with "rag:", too.
+  create policy "rag: other policies admit no receivers of changes" on realtime.messages
+    as restrictive for select to authenticated using (topic !~ '^rag:[0-9a-f-]{36}' or rag.may_receive(topic));
 
   create policy "rag: anon receives no changes" on realtime.messages
-    as restrictive for select to anon using (topic not like 'rag:%');
+    as restrictive for select to anon using (topic !~ '^rag:[0-9a-f-]{36}');
 
   create policy "rag: no client sends changes" on realtime.messages
-    as restrictive for insert to anon, authenticated with check (topic not like 'rag:%');
+    as restrictive for insert to anon, authenticated with check (topic !~ '^rag:[0-9a-f-]{36}');
 exception when insufficient_privilege then
   raise warning 'rag: for Realtime, run the end of sql/90_operations/70_realtime.sql as the owner of realtime.messages';
 end;
@@ -14899,7 +14903,8 @@ grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
-grant select on rag.jobs to rag_worker;
+grant select (org_id, id, kind, document_id, collection_id, owner_id, user_id, state, attempts, due_at, lease, error_code,
+  error_message, created_at, started_at, finished_at) on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
   passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;

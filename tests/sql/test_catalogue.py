@@ -84,7 +84,10 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
             )
         },
         # A job stays its user's.
-        "jobs": {"UPDATE": {"user_id", "document", "org_id"}, "INSERT": set(), "DELETE": set()},
+        "jobs": {
+            "SELECT": {"document", "passages_hash", "embeddings"},
+            "UPDATE": {"user_id", "document", "org_id"}, "INSERT": set(), "DELETE": set(),
+        },
     },
 }  # fmt: skip
 # The owner alone reads and writes it: no grants, and a policy that permits nothing.

@@ -42,6 +42,14 @@ def test_documents_without_names_are_queued_for_their_author(
             assert requested(world, document) == [(people.ann.id, True)]
 
 
+def test_no_user_stores_vectors_in_an_extraction(world: World, people: People):
+    """Of the jobs, ingestions alone have vectors."""
+    document = naming.put(world, people.ann, "t", NamedChunk("x", None))
+    vectors = "passages_hash = repeat('0', 64), embeddings = array['[1]'::extensions.halfvec]"
+    with pytest.raises(psycopg.errors.CheckViolation):
+        world.as_user(people.ann, f"update rag.jobs set {vectors} where id = %s", document)
+
+
 def test_a_new_version_or_title_is_queued_for_the_user_who_changed_it(
     world: World, people: People, subtests: pytest.Subtests
 ):

@@ -12,6 +12,7 @@ from local.tools import migrations
 from shared.access.jwt_verifier import third_party_user_id
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People, _people
+from tests.verify.test_run import sql_of
 
 # A policy of the project's own, for its own channels.
 WIDE = "create policy own on realtime.messages for all to authenticated, anon using (true) with check (true)"
@@ -112,6 +113,41 @@ def test_no_client_sends_on_these_channels(world: World, people: People):
     assert world.as_role("anon", "select topic from realtime.messages") == [("room:1",)]
     for other in ("rag:", "rag:x", f"rag:{people.acme.id}:x", f"rag:{people.bolt.id}"):
         assert world.as_user(people.ada, "select rag.may_receive(%s)", other) == [(False,)]
+
+
+def test_channels_of_the_project_stay_its_own(world: World, people: People):
+    send = "select realtime.send('{}', 'note', %s)"
+    for topic in ("rag:support", "rag:"):
+        world.as_user(people.ada, send, topic)
+    for topic in (f"rag:{people.bolt.id}", f"rag:{people.bolt.id}:", f"rag:{people.acme.id}:x"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ada, send, topic)
+    read = "select topic from realtime.messages order by topic"
+    expected = [("rag:",), ("rag:support",)]
+    assert world.as_user(people.bob, read) == world.as_role("anon", read) == expected
+
+
+def test_a_document_sends_changes_of_its_status_alone(world: World, people: People):
+    document, _ = upload(world, people.ann)
+    for status in ("completed", "completed", "processing"):
+        world.sql("update rag.documents set status = %s where id = %s", status, document)
+    assert received(world, people.ann)[1:] == [("document", "completed"), ("document", "processing")]
+
+
+def test_the_documented_statement_lists_the_tables_that_name_a_document(world: World, people: People):
+    document, _ = upload(world, people.ann)
+    world.as_user(people.ann, "select public.rag_delete_document(%s)", document)
+    world.sql(
+        "insert into rag.rate_limits (caller_id, bucket, window_seconds, started_at, hits) "
+        "values (%s, 'link ' || %s, 60, now(), 1)", people.ann.id, document,
+    )  # fmt: skip
+    (statement,) = sql_of("operations.md", "What still names a deleted document")
+    ((database,),) = world.sql("select current_database()")
+    tables = set()
+    with psycopg.connect(world.stack.database_url("postgres", database)) as connection:
+        connection.add_notice_handler(lambda notice: tables.add((notice.message_primary or "").split(":")[0]))
+        connection.execute(statement.replace("<document_id>", document).encode())
+    assert tables == {"rag.rate_limits", "realtime.messages"}
 
 
 def test_a_deleted_collection_sends_no_message_for_each_document(world: World, people: People):
