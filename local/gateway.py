@@ -1,6 +1,6 @@
 """Gateway with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
 
-Like a hosted project's gateway, it rejects requests of /rest/v1 without a key of the project in `apikey`.
+Like a hosted project's gateway, it rejects /rest/v1 without one of the project's keys in `apikey`.
 Preflights need no key. A bearer that is a key must be the same key. Requests and responses are unchanged.
 """
 

@@ -10,7 +10,8 @@ from local.operations.org_data.archive import Manifest, Member
 
 
 def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
-    """Each user's id here. A user who owns nothing and is absent keeps the id of the source deployment."""
+    """Each user's id here. A user who owns nothing and is absent keeps the id of the source
+    deployment, and so does a third-party user, whose id is computed from issuer and subject."""
     emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
     rows = connection.execute(
         "select email, id::text from auth.users where email = any (%s)", [emails]
@@ -21,7 +22,7 @@ def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed:
     if absent := sorted(
         email or user.id
         for user, email in zip(manifest.users, emails, strict=True)
-        if user.owns_rows and email not in here
+        if user.owns_rows and email not in here and not _is_third_party(user.id)
     ):
         raise CommandError(
             f"these users own documents or sessions and are not users here: {one_line(', '.join(absent))}. "
@@ -40,14 +41,20 @@ def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed:
     return users
 
 
+def _is_third_party(user: str) -> bool:
+    """As rag.auth_user_id decides: a UUID of version 8."""
+    return user[14] == "8"
+
+
 def add_member(
     connection: psycopg.Connection[Any], org: str, user: str, member: Member, is_wanted: bool
 ) -> str:
     """The state of an archive's member here, after adding the member if wanted. No role is changed."""
     row = connection.execute(
-        "select members.role, members.accepted_at from auth.users "
-        "left join rag.members on members.org_id = %s and members.user_id = users.id where users.id = %s",
-        [org, user],
+        "select members.role, members.accepted_at from (values (%s::uuid)) as named (id) "
+        "left join rag.members on members.org_id = %s and members.user_id = named.id "
+        "where rag.auth_user_id(named.id) is null or named.id in (select id from auth.users)",
+        [user, org],
     ).fetchone()
     if row is None:
         return "not added, because there is no such user here"

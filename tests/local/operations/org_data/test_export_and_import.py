@@ -166,6 +166,25 @@ def test_an_imported_org_has_equal_rows_under_other_ids(
     assert org.invited.email not in {user.email for user in imported.manifest.users}
 
 
+def test_a_third_party_user_keeps_the_id(stack: Stack, org: Actors, elsewhere: Database, tmp_path: Path):
+    ((user,),) = org.sql("select rag.third_party_user_id('https://app.clerk.example', 'user_2abc')::text")
+    org.sql("insert into rag.members (org_id, user_id) values (%s, %s)", org.org_id, user)
+    org.sql(
+        "insert into rag.collections (org_id, owner_id, created_by, name) values (%s, %s, %s, 'clerk')",
+        org.org_id, user, user,
+    )  # fmt: skip
+    try:
+        exported(stack.database_url(), org.org_id, tmp_path / "org.zip")
+    finally:
+        org.sql("delete from rag.collections where owner_id = %s", user)
+        org.sql("delete from rag.members where user_id = %s", user)
+    with open_archive(tmp_path / "org.zip") as archive:
+        import_org(elsewhere, archive, str(uuid4()), {}, with_members=True)
+    for table, column in (("members", "user_id"), ("collections", "owner_id")):
+        statement = f"select count(*) from rag.{table} where {column} = %s"
+        assert rows(elsewhere, statement, user) == [(1,)], table
+
+
 def test_an_archive_contains_no_secret(stack: Stack, org: Actors, tmp_path: Path):
     manifest = exported(stack.database_url(), org.org_id, tmp_path / "org.zip")
     assert all((manifest.keys, manifest.webhooks, manifest.sources))
