@@ -2,6 +2,8 @@
 
 import re
 
+# Elements in elements: the time is that of a pass for each level.
+MAX_DEPTH = 10
 _SIGNS = "0123456789+-−=()"
 _SUPERSCRIPTS = dict(zip(_SIGNS, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾", strict=True))
 _SUBSCRIPTS = dict(zip(_SIGNS, "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎", strict=True))
@@ -28,7 +30,9 @@ def markdown_with_scripts(text: str) -> str:
 
 def with_scripts(text: str) -> str:
     """The text with characters, ^ or _ instead of the HTML elements sup and sub."""
-    while (rest := _ELEMENT.sub(_written, text)) != text:
+    for _ in range(MAX_DEPTH):
+        if (rest := _ELEMENT.sub(_written, text)) == text:
+            break
         text = rest
     return text
 

@@ -146,7 +146,7 @@ def _markdown(lines: Sequence[Line]) -> str:
     is_prose = sum(len(text) > CELL_LENGTH for text in filled) * 2 > len(filled)
     several = sum(sum(map(bool, row)) > 1 for row in texts)
     marks = {row[0] for row in texts if row[0]} if len(columns) == 2 else set()
-    if len(marks) == 1 and _is_bullet(*marks, lines):
+    if len(marks) == 1 and _is_bullet(marks.pop(), lines):
         return _list(texts)
     if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
         return ""

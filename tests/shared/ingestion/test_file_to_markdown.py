@@ -137,11 +137,12 @@ def test_the_lines_of_a_markdown_table_begin_with_a_bar(subtests: pytest.Subtest
 
 
 def test_the_time_of_markdown_grows_with_its_length():
-    blanks = " " * 100_000
+    blanks, levels = " " * 100_000, 20_000
     for text in (
         "`" * 2000 + "\n" + "aaaa bbbb\n" * 50_000,
         f"a | b\n- | -{blanks}x\n",
         f"a | b\n-{blanks}x\n",
+        "Port\n" + "<sup>" * levels + "</sup>" * levels,
     ):
         started = time.process_time()
         convert(text.encode(), "a.md", None)
