@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
+from shared.text.function_words import LINKING_WORDS
 from shared.text.identifiers import names_one_thing
 from shared.text.stemming import WORDS, content_words, stem
 from shared.text.word_lists import word_sets
@@ -98,18 +99,23 @@ class QuestionForm:
             if missing:
                 return min(missing)
         ordinals = _ordinals(text)
-        stems, nouns = {stem(word) for word, _ in ordinals}, {noun for _, noun in ordinals} - {""}
+        stems = {stem(word) for word, _ in ordinals}
+        nouns = frozenset[str]().union(*(nouns for _, nouns in ordinals))
         own = _ordinals(self.text)
-        return next((word for word, noun in own if noun in nouns and stem(word) not in stems), None)
+        return next((word for word, of in own if of & nouns and stem(word) not in stems), None)
 
 
-def _ordinals(text: str) -> list[tuple[str, str]]:
-    """Each ordinal, with the stem of the word behind it. A word behind a number is none ("30 second")."""
-    words = ["", *WORDS.findall(text.casefold()), ""]
+def _ordinals(text: str) -> list[tuple[str, frozenset[str]]]:
+    """Each ordinal, with the stems of the words behind it, at most two, up to a function word ("third fiscal
+    quarter"). A word behind a number is none ("30 second")."""
+    words = WORDS.findall(text.casefold())
     return [
-        (word, stem(after))
-        for before, word, after in zip(words, words[1:], words[2:], strict=False)
-        if word in _WORDS["ordinals"] and not _DIGIT.match(before)
+        (
+            word,
+            frozenset(map(stem, takewhile(lambda item: item not in LINKING_WORDS, words[at + 1 : at + 3]))),
+        )
+        for at, word in enumerate(words)
+        if word in _WORDS["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
     ]
 
 

@@ -28,10 +28,12 @@ MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
 TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
 _HEADING = re.compile(r"\s*# +(\S.*)")
 # Base64 on one line or wrapped, also as a JSON array of its lines; its last line is shorter.
-_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:(?:\\r)?\\n)?\",\s{1,40}\"|(?:\\r)?\\n|\s{1,40})"
+_LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n|\s{1,40})"
+_ITEM_END = r"(?:(?:\\r)?\\n)?\",\s{1,40}\""
 _BASE64 = re.compile(
-    rf"(?P<address>data:[\w/.+;=-]{{0,100}};base64,)?(?<!{_LETTER})(?P<content>{_LETTER}{{60,}}+"
-    rf"(?:{_LINE_END}{_LETTER}{{60,}}+)*+(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=[\\)'\"<]|$)))?={{0,2}})",
+    rf"(?P<address>data:[\w/.+;=-]{{0,100}};base64,)?(?<!{_LETTER})(?P<content>{_LETTER}{{60,}}+(?:"
+    rf"(?:{_ITEM_END}{_LETTER}{{60,}}+)++(?:{_ITEM_END}{_LETTER}{{1,75}}+(?=={{0,2}}(?:\\n)?\"\s{{0,40}}\]))?|"
+    rf"(?:{_LINE_END}{_LETTER}{{60,}}+)*+(?:{_LINE_END}{_LETTER}{{1,75}}+(?:=|(?=[\\)'\"<]|$)))?)={{0,2}})",
     re.MULTILINE,
 )
 

@@ -47,17 +47,18 @@ def postgres_17(stack: Stack) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def with_pgtap(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def with_pgtap(stack: Stack) -> Iterator[str]:
     """The URL of a database of the stack's Postgres with pgTAP, for the role of a hosted project."""
-    folder, database = tmp_path_factory.mktemp("pgtap"), own_database(stack, "pgtap")
+    database = own_database(stack, "pgtap")
     with tarfile.open(PGTAP) as archive:
-        (script,) = (member for member in archive if re.search(r"/pgtap--[0-9.]+\.sql$", member.name))
-        script.name = "pgtap.sql"
-        archive.extract(script, folder, filter="data")
+        (member,) = (member for member in archive if re.search(r"/pgtap--[0-9.]+\.sql$", member.name))
+        file = archive.extractfile(member)
+        assert file
+        script = file.read()
     url = stack.database_url("supabase_admin", database)
     with psycopg.connect(url) as connection:
         connection.execute("set search_path = extensions")
-        connection.execute((folder / "pgtap.sql").read_bytes())
+        connection.execute(script)
     yield stack.database_url(database=database)
     drop_database(stack.postgres, database)
 

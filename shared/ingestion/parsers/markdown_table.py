@@ -126,6 +126,10 @@ def _is_field_above(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> bo
     return end + 1 < len(numbers) and max(widths[:end]) == widths[0] == 2 < widths[end]
 
 
+# Letters, or the colon of a time.
+_UNIT = re.compile(r"[^\W\d_]|:")
+
+
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
     than a year, and unless the numbers are a count, or a scale beside a name."""
@@ -133,7 +137,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         return True
     first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
     numbers = [int(cell[:18]) for cell in map(str.strip, rows[0]) if cell.isdecimal()]
-    is_count = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    is_count = len(numbers) > 2 and all(other == one + 1 for one, other in pairwise(numbers))
     return (
         is_count
         or _is_scale(rows[0], [row[0] if row else "" for row in rows[1:]])
@@ -147,13 +151,14 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_scale(header: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the header has rising numbers of one form behind a name, or none, that most names below are not
-    like: "Size", "10 GB", "50 GB"."""
+    """Whether the header has rising numbers of one form, three or with a unit, behind a name, or none, that
+    most names below are not like: "Size", "36", "38", "40"; "Plan", "10 GB", "50 GB"."""
     name, *scale = map(str.strip, header)
     numbers = [[int(part[:18]) for part in _DIGITS.findall(cell)] for cell in scale]
+    forms = {_DIGITS.sub("0", cell) for cell in scale}
     return (
-        len(scale) > 1
-        and len({_DIGITS.sub("0", cell) for cell in scale}) == 1
+        len(forms) == 1
+        and (len(scale) > 2 or (len(scale) == 2 and _UNIT.search("".join(forms)) is not None))
         and all(one < other for one, other in pairwise(numbers))
         and not _DIGITS.search(name)
         and 2 * sum(_shape(other) == _shape(name) for other in names) <= len(names)

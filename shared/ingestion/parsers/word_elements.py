@@ -122,7 +122,6 @@ class _Field:
 
     code: str = ""
     last: Any = None
-    is_code: bool = True
     is_written: bool = False
 
 
@@ -130,25 +129,34 @@ def texts_of_fields(paragraph: Any) -> dict[Any, str]:
     """The character or equation of each field SYMBOL and EQ at the last element of its code, "" for an
     equation that cannot be read; and "" at each text of a result that Word stores beside it."""
     written: dict[Any, str] = {}
+    # The open fields, those of them in whose code the element is, and the number of those that are written.
     fields: list[_Field] = []
+    codes: list[_Field] = []
+    open_written = 0
     for element in paragraph.iter("{*}fldChar", "{*}instrText", "{*}t"):
         kind = attribute(element, "fldCharType")
         if kind == "begin":
             fields.append(_Field())
+            codes.append(fields[-1])
         elif kind and fields:
-            field = fields[-1] if kind == "separate" else fields.pop()
-            text = _text_of_code(field.code) if field.is_code else None
-            if text is not None:
-                written[field.last] = text
-                field.is_written = bool(text)
-            field.is_code = False
-        elif owner := next((field for field in reversed(fields) if field.is_code), None):
+            field, ends = fields[-1], kind != "separate"
+            if codes and codes[-1] is field:
+                codes.pop()
+                text = _text_of_code(field.code)
+                if text is not None:
+                    written[field.last] = text
+                    field.is_written = bool(text)
+                    open_written += field.is_written
+            if ends:
+                open_written -= fields.pop().is_written
+        elif codes:
+            owner = codes[-1]
             # The result of a field in the code is part of the code.
             if local(element) == "instrText":
                 owner.last = element
             if len(owner.code) <= EQUATION_CHARACTERS and (element is owner.last or owner is not fields[-1]):
                 owner.code += element.text or ""
-        elif any(field.is_written for field in fields):
+        elif open_written:
             written[element] = ""
     return written
 

@@ -73,6 +73,8 @@ def test_a_model_s_answer_has_no_quoted_sentences():
         ("What did the ferry cost in the third quarter?", "In 2023 the ferry cost 9 euros.", None),
         ("Wie teuer war die Fähre im ersten Quartal?", "Ein erstes Quartal der Fähre kostete 9 Euro.", None),
         ("Wie teuer war sie im ersten Quartal?", "Im dritten Quartal kostete die Fähre 9 Euro.", "ersten"),
+        ("What did it cost in the third fiscal quarter?", "In the fourth quarter it cost 9 euros.", "third"),
+        ("Who was the first on the ferry?", "Ann on the ferry is second to none.", None),
         # Units of time, and an ordinal of another thing.
         ("What must I do first when the alarm sounds?", "At the alarm leave within 60 seconds.", None),
         ("How long is the first delay of the alarm?", "The alarm has a 60 second delay.", None),

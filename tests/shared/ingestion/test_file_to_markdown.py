@@ -114,6 +114,9 @@ def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
             converted = convert(f"{before}{prefix}{between.join(lines)}{after}".encode(), name, None)
             assert converted.text == before + after
             assert converted.notes == ("Pictures or files in base64 were not read.",)
+    for before, after in (('{\n "a": "', '",\n "name": "Ann"\n}'), ('[\n "', '",\n "Ann",\n "Bob"\n]')):
+        unpadded = bytes_of_a_picture.rstrip("=")
+        assert convert(f"{before}{unpadded}{after}".encode(), "a.json", None).text == before + after
     genome = "ACGTacgt" * 9
     for name, text in (
         ("a.txt", bytes_of_a_picture),

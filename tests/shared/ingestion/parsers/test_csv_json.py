@@ -130,6 +130,19 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         b",36,38,40\nShirt,4,6,9\nSocks,5,7,11\n",
         ["|  | 36 | 38 | 40 |", "| Shirt | 4 | 6 | 9 |", "| Socks | 5 | 7 | 11 |"],
     ),
+    "two values are no scale": (
+        b"Bern,36,138\nBasel,40,42\nChur,7,9\nGenf,11,9\n",
+        ["|  |  |  |", "| Bern | 36 | 138 |", "| Basel | 40 | 42 |", "| Chur | 7 | 9 |", "| Genf | 11 | 9 |"],
+    ),
+    "large numbers are no count": (
+        b"1,Ann,25,491511234567\n2,Ben,26,491511234568\n3,Cem,27,491511234569\n",
+        [
+            "|  |  |  |  |",
+            "| 1 | Ann | 25 | 491511234567 |",
+            "| 2 | Ben | 26 | 491511234568 |",
+            "| 3 | Cem | 27 | 491511234569 |",
+        ],
+    ),
     "two values are no count": (
         b"Ann,1,2\nBen,4,9\nCem,7,3\n",
         ["|  |  |  |", "| Ann | 1 | 2 |", "| Ben | 4 | 9 |", "| Cem | 7 | 3 |"],
