@@ -98,8 +98,12 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     actor = world.user()
     until = time.monotonic() + 120
     name = path.partition("?")[0].rpartition("/")[2]
-    # Its error for an object that is not in its cache of the schema names the object.
-    while (f"public.{name}" not in actor.request("GET", f"/rest/v1{path}").text) is not is_there:
+    while True:
+        response = actor.request("GET", f"/rest/v1{path}")
+        # Its error for an object that is not in its cache of the schema names the object. While it reads the
+        # schema, it may answer 503.
+        if response.status_code != 503 and (f"public.{name}" not in response.text) is is_there:
+            return
         assert time.monotonic() < until
         time.sleep(0.05)
 
