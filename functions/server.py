@@ -6,7 +6,6 @@ with an `app`.
 
 import gc
 import json
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -26,7 +25,7 @@ from shared.api import openapi_reference
 from shared.api.app import create_app
 from shared.api.contracts import rag
 from shared.api.dependencies import get_services
-from shared.config import read_server_settings
+from shared.config import read_server_settings, usable_processors
 from shared.errors import ConfigurationError
 
 # functions/__init__.py disabled collections. A process that imports this module may create no handler.
@@ -144,7 +143,7 @@ def process_count() -> int:
 
 def processor_count() -> int:
     """The processors that this process may use, within the quota of its container."""
-    count = len(os.sched_getaffinity(0))
+    count = usable_processors()
     try:
         quota, period = CPU_QUOTA.read_text().split()
         return max(1, min(count, int(quota) // int(period)))

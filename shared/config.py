@@ -342,6 +342,11 @@ def on_lambda() -> bool:
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
+def usable_processors() -> int:
+    """The processors that this process may use; on macOS, which does not say so, those of the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _loses_files() -> bool:
     """Whether the disk ends with the process, as on Lambda and Cloud Run."""
     return on_lambda() or "K_SERVICE" in os.environ

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from onnx import ModelProto
 from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
+from shared.config import usable_processors
+
 # Padded tokens in a batch. With fewer, every few short texts read all weights from memory. With more, the
 # data between the layers does not fit into the CPU's cache (at 4096 it is a fifth to a half slower).
 BATCH_TOKENS = 256
@@ -32,7 +34,7 @@ class LocalEncoder:
     """Safe to use from many threads. `folder`: of the file that has tensors of the network, if one does."""
 
     def __init__(self, name: str, network: ModelProto, folder: Path | None = None) -> None:
-        threads = _usable_cpus()
+        threads = usable_processors()
         self._session = _session(network, folder)
         self._pool = ThreadPoolExecutor(threads, name)
         self._background = ThreadPoolExecutor(threads, f"{name}-background", initializer=_lower_priority)
@@ -94,10 +96,6 @@ def _lower_priority() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
-
-
-def _usable_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _session(network: ModelProto, folder: Path | None) -> InferenceSession:

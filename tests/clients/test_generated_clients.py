@@ -31,11 +31,11 @@ def test_a_generated_python_client_calls_each_contract(people: People, tmp_path:
             "--config",
             config,
         ]
-        said = output_of(*command, "--path", document, "--output-path", target)
-        assert "WARNING" not in said.upper(), said
+        output = output_of(*command, "--path", document, "--output-path", target)
+        assert "WARNING" not in output.upper(), output
     script = ROOT / "tests" / "clients" / "generated_clients.py"
-    said = output_of(BIN / "python", script, tmp_path, people.ann.stack.url, people.ann.token())
-    results = json.loads(said)
+    output = output_of(BIN / "python", script, tmp_path, people.ann.stack.url, people.ann.token())
+    results = json.loads(output)
     assert "steel" in results.pop("answer")
     failed = {name: row for name, row in results.items() if row[0] >= 300}
     assert failed == {}

@@ -31,9 +31,9 @@ def test_sources_of_one_title_have_the_names_of_their_collections(
     }
     for path, (field, title, request) in requests.items():
         with subtests.test(path=path):
-            found = result_of(people.ann.post(path, request))[field]
-            assert {one["collection_name"] for one in found} == {"kitchen", "laboratory"}
-            assert {one[title] if title else one["document"]["title"] for one in found} == {"Manual"}
+            sources = result_of(people.ann.post(path, request))[field]
+            assert {one["collection_name"] for one in sources} == {"kitchen", "laboratory"}
+            assert {one[title] if title else one["document"]["title"] for one in sources} == {"Manual"}
     with subtests.test("MCP"):
         sources = Agent(people.ann).call("answer", question=QUESTION)["sources"]
         assert {one["collection_name"] for one in sources} == {"kitchen", "laboratory"}

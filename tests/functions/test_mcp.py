@@ -169,8 +169,8 @@ def test_chatgpt_fetches_the_text_around_a_passage_by_its_id(people: People):
     ingest(people.ann, text)
     agent = Agent(people.ann)
     for number in (7, 2400):
-        found = agent.call("search", query=f"Sentence {number}")["results"]
-        result = next(row for row in found if f"Sentence {number} " in row["text"])
+        results = agent.call("search", query=f"Sentence {number}")["results"]
+        result = next(row for row in results if f"Sentence {number} " in row["text"])
         fetched = agent.call("fetch", id=result["id"])
         assert result["text"] in fetched["text"]
         assert (fetched["id"], fetched["title"]) == (result["id"], result["title"])

@@ -392,16 +392,16 @@ def test_a_record_names_the_api_key_that_asked(members: People):
     key = json_of(members.ann.post("/api/keys", {"name": "Importer", "scopes": ["chat:read"]}), 201)
     question = {"question": QUESTION, "workspaceId": workspace_id(members.ann, HOME)}
     answer = members.ann.post("/v1/answer", question, token=key["key"])
-    asked = answer.headers["x-request-id"]
+    request_of_key = answer.headers["x-request-id"]
     own = ask(members.ann)
-    named, nobody = (key["id"], "Importer"), (None, None)
+    key_and_name, no_key = (key["id"], "Importer"), (None, None)
     for actor in (members.ann, members.ada):
-        for request_id, expected in ((asked, named), (own, nobody)):
+        for request_id, expected in ((request_of_key, key_and_name), (own, no_key)):
             record = record_of(actor, request_id)
             assert (record["key_id"], record["key_name"]) == expected
     # A key without the scope admin lists no keys.
-    by_key = json_of(members.ann.request("GET", f"/v1/records/{asked}", token=key["key"]))
+    by_key = json_of(members.ann.request("GET", f"/v1/records/{request_of_key}", token=key["key"]))
     assert (by_key["key_id"], by_key["key_name"]) == (key["id"], None)
     listed = json_of(members.ada.request("GET", "/v1/records"))["data"]
-    assert [(row["key_id"], row["key_name"]) for row in listed] == [nobody, named]
+    assert [(row["key_id"], row["key_name"]) for row in listed] == [no_key, key_and_name]
     assert key["key"] not in answer.text + str(listed)

@@ -118,8 +118,8 @@ def test_a_member_of_clerk_s_uses_the_functions_as_a_user_of_supabase(
     people.ann.put([vector(1)], title="shared")
     members_token = token(CLERK, subject)
     # Straight through PostgREST.
-    found = deployment.call(members_token, "rag_match", {"query_vector": vector(1), "top_k": 5})
-    assert [row["title"] for row in found.json()] == ["shared"]
+    response = deployment.call(members_token, "rag_match", {"query_vector": vector(1), "top_k": 5})
+    assert [row["title"] for row in response.json()] == ["shared"]
     # Collections, and a document by the index API, which embeds before it answers.
     made = deployment.ask(members_token, "POST", "/v1/collections", {"name": "own", "private": True})
     assert (made.status_code, made.json()["user_id"]) == (201, user)

@@ -561,8 +561,8 @@ def test_a_document_continues_after_its_embedder_s_limit(
     passages = [passage for batch in endpoint.accepted for passage in batch]
     assert len(endpoint.accepted) == 40
     assert len(set(passages)) == len(passages) == ann.row(document)["chunk_count"] == 80
-    kept = "select count(embeddings) from rag.jobs where document_id = %s"
-    assert world.sql(kept, document["id"]) == [(0,)]
+    vectors_of_the_job = "select count(embeddings) from rag.jobs where document_id = %s"
+    assert world.sql(vectors_of_the_job, document["id"]) == [(0,)]
 
 
 def test_the_last_attempt_is_followed_by_another_after_progress(
