@@ -10,7 +10,7 @@ from typing import Any
 
 from pypdfium2 import raw
 
-from shared.ingestion.parsers.parsed_file import CLAUSE
+from shared.ingestion.parsers.parsed_file import clause_number
 from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Cell, Line
 from shared.text.superscripts import script
@@ -166,9 +166,9 @@ class _Characters:
         )
 
     def _clause(self, text: str, line: WordLine) -> str:
-        clause = CLAUSE.fullmatch(text)
+        clause = clause_number(text)
         ends = (line.words[0].first, line.words[-1].first)
-        return clause[1] if clause and all(BOLD.search(self._font(index)) for index in ends) else ""
+        return clause if clause and all(BOLD.search(self._font(index)) for index in ends) else ""
 
     def _interval(self, first: int, last: int, turn: Any) -> tuple[float, float]:
         """The horizontal interval of the word with these characters."""
