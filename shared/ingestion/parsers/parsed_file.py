@@ -48,7 +48,8 @@ _BY_PROGRAM = re.compile(
 # A numbered line that is short and no sentence: a heading, where it is bold and text follows. A number alone
 # begins a date or an amount.
 _CLAUSE = re.compile(
-    r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(?P<number>\d{1,3}(?:\.\d{1,3})*)[.)]? +(?P<word>[^\W\d]\w*).*[^\s.;:,]"
+    r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(?P<number>\d{1,3}(?:\.\d{1,3})*)[.)]? +"
+    r"(?P<word>[^\W\d]\w*).*[^\s.;:,]"
 )
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 

@@ -241,8 +241,8 @@ def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subte
 
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
-            "*100 EUR per berth", "*12. Mai 2026", "Ships pay each day.", "*1. Gloves", "*2. Boots", "*3. A coat",
-            "Bring them.", "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
+            "*100 EUR per berth", "*12. Mai 2026", "Ships pay each day.", "*1. Gloves", "*2. Boots",
+            "*3. A coat", "Bring them.", "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
     for number, row in enumerate(rows):
         canvas.setFont("Helvetica-Bold" if row.startswith("*") else "Helvetica", 10)
         canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
