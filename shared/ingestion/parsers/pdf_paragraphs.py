@@ -50,11 +50,11 @@ def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
 def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, bool]:
     """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether
     the page has a table that is not divided into columns."""
-    lengths = [len(line.text) for line in lines]
+    lengths = [len(line.text) for line in lines if not line.is_table]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
     headings = [
         levels.get(line.size or 0)
-        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS
+        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS and not line.is_table
         else None
         for line in lines
     ]

@@ -507,3 +507,17 @@ def test_a_table_that_is_not_divided_into_columns_is_noted():
                 )
 
     assert parsed(rows).notes == ["The table on page 1 could not be split into columns."]
+
+
+def test_a_line_that_is_drawn_late_is_read_in_its_place():
+    def draw(canvas: Canvas) -> None:
+        for number, row in enumerate(("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.")):
+            canvas.drawString(50, 700 - 20 * number, row)
+        canvas.drawString(80, 660, "Berths of guests are free.")
+        # A column at the right is read after the one at the left.
+        canvas.drawString(400, 700, "Office: 9 to 5")
+
+    assert parsed(draw).parts[0][1].splitlines() == [
+        "Berths",
+        "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5",
+    ]

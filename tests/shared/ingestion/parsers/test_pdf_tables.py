@@ -137,3 +137,34 @@ def test_a_heading_of_several_lines_is_one_heading():
 def test_a_line_whose_cells_overlap_is_no_table():
     cells = (Cell("one", 100, 300), Cell("other", 230, 400))
     assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []
+
+
+def test_drawn_lines_divide_cells_of_several_lines_and_merged_ones():
+    rows = [
+        ["", "Threshold\nto air\nkg a year", "Threshold\nto water\nkg a year", "Remark"],
+        ["Chlorine and inorganic\ncompounds", "10 000", "-", "as HCl, measured\nat the stack"],
+        ["Metals", "", "", ""],
+        ["Zinc", "200", "100", "as Zn"],
+        ["Lead", "200", "20", ""],
+    ]
+    spans = ("SPAN", (0, 2), (-1, 2)), ("SPAN", (3, 3), (3, 4)), ("VALIGN", (0, 0), (-1, -1), "MIDDLE")
+    assert text_of(drawn(rows, GRID, *spans)) == markdown(
+        [
+            ["", "Threshold to air kg a year", "Threshold to water kg a year", "Remark"],
+            ["Chlorine and inorganic compounds", "10 000", "-", "as HCl, measured at the stack"],
+            ["Metals", "", "", ""],
+            ["Zinc", "200", "100", "as Zn"],
+            ["Lead", "200", "20", "as Zn"],
+        ]
+    )
+
+
+def test_lines_between_columns_alone_leave_the_rows():
+    columns = ("LINEAFTER", (0, 0), (-2, -1), 0.5, black), ("BOX", (0, 0), (-1, -1), 0.5, black)
+    header = ("LINEBELOW", (0, 0), (-1, 0), 0.5, black)
+    assert text_of(drawn(FARES, *columns, header)) == markdown(FARES)
+
+
+def test_frames_around_texts_are_no_table():
+    story = [drawn([[paragraph(text)]], GRID, widths=[400]) for text in ("Dogs travel free.", "Cats too.")]
+    assert "|" not in text_of(*story)
