@@ -297,9 +297,19 @@ def _markdown(grid: Grid, lines: Sequence[WordLine], inside: Sequence[Sequence[t
         cell: _LINE_BREAK.sub("\ufffe", " ".join(part.text for part in parts))
         for cell, parts in cells.items()
     }
+    # A column without a text of its own divides cells elsewhere on the page.
+    columns = [
+        column
+        for column in range(len(grid.columns) - 1)
+        if not column
+        or any(
+            grid.cells[row, column] in texts and grid.cells[row, column] != grid.cells[row, column - 1]
+            for row in range(len(grid.rows) - 1)
+        )
+    ]
     rows, grouped = list[list[str]](), set[int]()
     for row in range(len(grid.rows) - 1):
-        numbers = [grid.cells[row, column] for column in range(len(grid.columns) - 1)]
+        numbers = [grid.cells[row, column] for column in columns]
         rows.append([texts.get(number, "") for number in numbers])
         if len(set(numbers)) == 1:
             # A title within the table.

@@ -27,7 +27,7 @@ RECENT = 50
 UNDIVIDED_ROWS = 3
 # Names of bold fonts.
 BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR = re.compile(r"\b(?:\d{1,2}[./-]\d{1,2}[./-])?(?:19|20)\d\d(?:-\d\d-\d\d)?\b")
 # The beginning of a line that is an item of a list.
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
@@ -256,7 +256,12 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     ]
     if not numeric:
         return len(first) > 2
-    return any(not _has_number(first[column]) for column in numeric)
+    # "Year 1" names a column of numbers.
+    return any(
+        not _has_number(first[column])
+        or (first[column][0].isalpha() and 2 * sum(row[column][:1].isalpha() for row in others) < len(others))
+        for column in numeric
+    )
 
 
 def _header_rows(texts: Sequence[Sequence[str]]) -> int:
@@ -266,5 +271,5 @@ def _header_rows(texts: Sequence[Sequence[str]]) -> int:
 
 
 def _has_number(cell: str) -> bool:
-    """Whether a cell has a digit besides years, which may name a column."""
+    """Whether a cell has a digit besides years and dates, which may name a column."""
     return any(map(str.isdigit, _YEAR.sub("", cell)))
