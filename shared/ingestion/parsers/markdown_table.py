@@ -154,7 +154,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_pair(row: Sequence[str]) -> bool:
-    """Whether a row of two cells is a name and a value other than a year or a date, or a name with a colon."""
+    """Whether a row of two cells is a name and a value other than a year or a date, or has a colon."""
     cells = [*map(str.strip, row)]
     if len(cells) != 2 or not cells[0]:
         return False
