@@ -62,7 +62,7 @@ def shown_number(value: float, code: str, *, from_1904: bool = False) -> str:
 
 
 def separators_of(codes: Iterable[str], texts: Iterable[str]) -> Mapping[str, str]:
-    """The characters in the place of the comma between thousands and of the decimal point; none if these stay.
+    """The characters in the place of the comma between thousands and of the decimal point, if they change.
     They change for texts with letters of other languages, if a format names such a language, or writes the
     currency behind the number: Excel shows the separators of its user."""
     codes = [*codes]

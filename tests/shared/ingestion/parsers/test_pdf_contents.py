@@ -170,6 +170,11 @@ def form(canvas: Canvas) -> None:
     fields.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
     text("Not filled in", y=250)(canvas)
     fields.textfield(name="f11", x=200, y=245, width=90, height=18, value="")
+    text("See the notes", y=202)(canvas)
+    text("Number of the crew", x=300, y=220)(canvas)
+    text("-", x=338, y=202)(canvas)
+    fields.textfield(name="f12", x=300, y=195, width=34, height=18, value="01")
+    fields.textfield(name="f13", x=348, y=195, width=80, height=18, value="0573846")
 
 
 def test_fields_of_a_form_are_label_and_value():
@@ -188,6 +193,9 @@ def test_fields_of_a_form_are_label_and_value():
         "Send me the bill: yes",
         "Draught in metres: 2.10",
         "Not filled in",
+        "See the notes",
+        "Number of the crew: 01-0573846",
+        "-",
     ]
 
 
