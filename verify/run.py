@@ -20,7 +20,7 @@ from verify.report import Report
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.row_states import changed_tables, row_states
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.target_deployment import Deployment, SetupFailed
+from verify.target_deployment import Deployment, Finding, SetupFailed
 from verify.target_sweep import Sweep
 from verify.temporary_rows import Memberships, TemporaryRows
 
@@ -70,6 +70,7 @@ def verify(
         before = row_states(database)
         with _part(report, "catalogue", progress):
             report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
+            report.catalogue += _issuer_findings(database, deployment)
             report.to_read = functions_to_read(database)
         with _part(report, "recall", progress):
             report.recall = recall.measure(database)
@@ -210,6 +211,18 @@ def _only_run(database: Connection) -> Iterator[None]:
     yield
 
 
+def _issuer_findings(database: Connection, deployment: Deployment) -> list[Finding]:
+    """Third-party issuers that only the functions or only rag.settings trusts."""
+    ours = deployment.third_party_issuers
+    row = database.execute("select third_party_issuers from rag.settings").fetchone()
+    if row is None or ours is None:
+        return []
+    return [
+        Finding("rag.settings", "third_party_issuers", f"RAG_THIRD_PARTY_ISSUERS differs: {name}")
+        for name in sorted({name for name, _ in ours.items() ^ row[0].items()})
+    ]
+
+
 def _require_access(database: Connection, deployment: Deployment) -> None:
     """Raises SetupFailed if an address, the key or the secret is wrong: each attack would be refused for
     that reason."""
@@ -234,6 +247,11 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
     if response.status_code == 401 and "PGRST" in response.text:
         raise SetupFailed(
             "The project does not accept tokens that this signing key signs: use a key of the project."
+        )
+    if response.status_code == 401 and "untrusted_issuer" in response.text:
+        raise SetupFailed(
+            f"The functions expect tokens of {deployment.token_issuer}, and rag.settings names another "
+            "issuer: make SUPABASE_JWT_ISSUER and the column issuer equal."
         )
     if response.status_code == 401:
         raise SetupFailed(
