@@ -11,6 +11,7 @@ import httpx
 import psycopg
 from jose.exceptions import JOSEError
 
+from local.operations.org_data.database import TRANSACTION_POOLER, is_transaction_pooler
 from shared.clients.http_client import http_client
 from verify import recall, temporary_rows
 from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
@@ -25,8 +26,6 @@ from verify.target_sweep import Sweep
 from verify.temporary_rows import Memberships, TemporaryRows
 
 Connection = psycopg.Connection[Any]
-# Supabase's pooler in transaction mode, in which a lock of the session has no meaning.
-TRANSACTION_POOLER = 6543
 
 
 class PartFailed(SetupFailed):
@@ -178,12 +177,12 @@ def _attempts(report: Report, sweep: Sweep) -> Iterator[None]:
 def _connect(database_url: str, *, read_only: bool = False) -> Iterator[Connection]:
     """Raises SetupFailed without the password, which the error of psycopg might have in its text."""
     try:
-        parameters = psycopg.conninfo.conninfo_to_dict(database_url)
+        is_pooler = is_transaction_pooler(database_url)
     except psycopg.ProgrammingError:
         raise SetupFailed(
             "RAG_DATABASE_URL is not the URL of a database: postgresql://user:password@host/name."
         ) from None
-    if str(parameters.get("port")) == str(TRANSACTION_POOLER):
+    if is_pooler:
         raise SetupFailed(
             f"RAG_DATABASE_URL has the port {TRANSACTION_POOLER} of the pooler in transaction mode: use the "
             "direct connection, or the pooler in session mode."
