@@ -560,12 +560,20 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
-  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+  if (issuer = own or own is null and (issuer is null or issuer like '%/auth/v1'))
+    -- As the functions, and as PostgREST's jwt-aud, which a project with third-party issuers cannot set.
+    and coalesce(claims -> 'aud' @> '"authenticated"', true)
+  then
     -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
     perform set_config('rag.own_issuer', issuer, true);
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
+    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+      select from pg_proc
+      where oid = to_regprocedure('rag.memberships()')
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
   then
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
@@ -577,7 +585,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'and for a third-party token with the claim rag.';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
 
 create function rag.token_claim()
 returns jsonb
@@ -2248,6 +2256,8 @@ create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.collections
     where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))
@@ -5600,6 +5610,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.object_removals
   set due_at = storable_until, attempts = 0
   where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
@@ -6234,6 +6246,8 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
@@ -7001,6 +7015,8 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.sources as ended
   set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
     resume_after = rag_end_source.resume_after,
@@ -13066,6 +13082,8 @@ create function public.rag_remove_old_calls()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
@@ -13892,6 +13910,8 @@ as $$
 declare
   removed integer;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   delete from rag.request_records
   where (org_id, id) in (
     select expired.org_id, expired.id from rag.request_records as expired where expired.expires_at <= now() limit 10000);
