@@ -26,7 +26,7 @@ from shared.errors import (
     EmbeddingFailed,
     TextTooLong,
 )
-from shared.models.chunk_size_and_window import OPENAI
+from shared.models.chunk_sizes import OPENAI
 from shared.models.embedding_refusals import Cause, EmbeddingRefusal, refusal_in
 from shared.models.embedding_replies import vectors_in
 from shared.models.embedding_roles import (

@@ -13,7 +13,7 @@ from shared.ingestion.chunking.chunk_packer import Chunk, pack
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
-from shared.models.chunk_size_and_window import ChunkSizes, EmbedderLimits, configured_sizes
+from shared.models.chunk_sizes import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 from shared.models.vectors import vector_literal
 
