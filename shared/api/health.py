@@ -31,8 +31,8 @@ PROBLEMS = {
     "SUPABASE_ANON_KEY: set it to the project's key.",
     DatabaseStatus.NO_SCHEMA: "PostgREST does not know the functions of this schema: apply the migrations; "
     "if they are applied, reload its schema cache (notify pgrst, 'reload schema').",
-    DatabaseStatus.OLD_CACHE: "PostgREST does not know the newest functions of this schema: reload its schema "
-    "cache (notify pgrst, 'reload schema').",
+    DatabaseStatus.OLD_CACHE: "PostgREST does not know the newest functions of this schema: reload its "
+    "schema cache (notify pgrst, 'reload schema').",
     DatabaseStatus.NOT_EXPOSED: "PostgREST does not serve the schema public: add it to the exposed schemas.",
     DatabaseStatus.NO_WRITES: "The database is a standby and takes no writes: promote it, or set "
     "SUPABASE_URL to the project of the primary.",

@@ -158,7 +158,7 @@ class Worker:
         items = {item.job.id: item for item in ready}
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
-        # After each attempt without progress half as many: the embedder may accept less than a batch a minute.
+        # Half as many after each attempt without progress: an embedder may accept less than a batch a minute.
         size = max(1, EMBEDDED_AT_ONCE >> (max(item.job.attempts for item in ready) - 1))
         for start in range(0, len(waiting), size):
             # Documents whose batch comes later keep their leases too.

@@ -405,8 +405,8 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
                 slow_machine.setattr("shared.api.health_probes.AGAIN_SECONDS", 60)
                 for _ in range(5):
                     assert client.get(HEALTH).json()["status"] == "healthy"
-            # The first call of rag_health reaches Postgres, the third counts what waits. The second asks whether
-            # PostgREST knows the newest function, which is rag_health in this schema.
+            # The first call of rag_health reaches Postgres, the third counts what waits. The second asks
+            # whether PostgREST knows the newest function, which is rag_health in this schema.
             assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 3]
             # What has failed meanwhile is seen soon.
             del requests[:]

@@ -568,7 +568,7 @@ def test_a_document_continues_after_its_embedder_s_limit(
 def test_a_document_ends_although_its_embedder_accepts_no_whole_batch(
     ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker], monkeypatch: pytest.MonkeyPatch
 ):
-    """Five passages, where the first attempt sends all 24, and each further one without progress half as many."""
+    """It accepts five passages, where the first attempt sends all 24."""
     monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 64)
     endpoint, worker = limited
     endpoint.limit = 5
