@@ -88,10 +88,12 @@ where source = 'auth.users' and pg_relation_is_updatable(oid, false) & 16 <> 0
 union all
 -- A user of another issuer may have the id of a user of Supabase Auth as subject.
 select format('function %s', pg_proc.oid::regprocedure), 'auth.uid()', 'it takes users of third-party issuers for users of '
-  'Supabase Auth: replace auth.uid() by rag.current_user_id()'
+  'Supabase Auth: call rag.current_user_id() in place of auth.uid()'
 from pg_proc join rag.settings on third_party_issuers <> '{}'
 where pronamespace = 'rag'::regnamespace and proname in ('memberships', 'org_members')
-  and coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'
+  and (coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'
+    or proname = 'memberships'
+      and coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M')
 
 union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)

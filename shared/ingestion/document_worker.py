@@ -158,12 +158,15 @@ class Worker:
         items = {item.job.id: item for item in ready}
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
-        # Half as many after each attempt without progress: an embedder may accept less than a batch a minute.
+        # Half as many after each attempt without progress, since an embedder may accept less than a batch a
+        # minute; twice as many after each batch.
         size = max(1, EMBEDDED_AT_ONCE >> (max(item.job.attempts for item in ready) - 1))
-        for start in range(0, len(waiting), size):
+        start = 0
+        while start < len(waiting):
             # Documents whose batch comes later keep their leases too.
             failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
             turn = waiting[start : start + size]
+            start, size = start + size, min(2 * size, EMBEDDED_AT_ONCE)
             # Once more without the document of a passage that cannot be embedded.
             while part := [(job_id, passage) for job_id, passage in turn if job_id not in failed]:
                 try:

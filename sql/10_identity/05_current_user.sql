@@ -51,12 +51,18 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
-    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
-    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+  then
+    -- auth.uid() in an adopter's memberships(), or in the policies of its tables, would take this subject for the user of
+    -- Supabase Auth with that id.
+    if translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
       select from pg_proc
       where oid = to_regprocedure('rag.memberships()')
-        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
-  then
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M')
+    then
+      raise exception 'rag.memberships() does not call rag.current_user_id(), so it cannot tell this user from the user of '
+        'Supabase Auth with that id. Call it in place of auth.uid().'
+        using errcode = 'PT401', detail = 'untrusted_issuer';
+    end if;
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
   raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
@@ -67,7 +73,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID if rag.memberships() does not contain rag.current_user_id.';
 
 create function rag.token_claim()
 returns jsonb

@@ -84,6 +84,9 @@ begin
   if not is_worker then
     own := array(select rag.admin_org_ids());
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
+  else
+    -- PT401 for an issuer that is not trusted.
+    perform rag.current_user_id();
   end if;
   is_admin := cardinality(own) > 0;
   writes := case when pg_is_in_recovery() then 'standby'
@@ -94,6 +97,9 @@ begin
     select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
     from pg_catalog.pg_proc
     where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
+      -- PostgREST's cache has no others, which an adopter may create.
+      and prokind = 'f' and prorettype <> 'trigger'::regtype
+      and (pronargs = 0 or '' <> all (proargnames[:pronargs]))
     order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();

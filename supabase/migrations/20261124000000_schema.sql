@@ -569,12 +569,18 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
-    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
-    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+  then
+    -- auth.uid() in an adopter's memberships(), or in the policies of its tables, would take this subject for the user of
+    -- Supabase Auth with that id.
+    if translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
       select from pg_proc
       where oid = to_regprocedure('rag.memberships()')
-        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
-  then
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M')
+    then
+      raise exception 'rag.memberships() does not call rag.current_user_id(), so it cannot tell this user from the user of '
+        'Supabase Auth with that id. Call it in place of auth.uid().'
+        using errcode = 'PT401', detail = 'untrusted_issuer';
+    end if;
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
   raise exception 'The token is of an issuer or for an audience that is not trusted here. Sign in to this project.'
@@ -585,7 +591,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID if rag.memberships() does not contain rag.current_user_id.';
 
 create function rag.token_claim()
 returns jsonb
@@ -14570,6 +14576,9 @@ begin
   if not is_worker then
     own := array(select rag.admin_org_ids());
     orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
+  else
+    -- PT401 for an issuer that is not trusted.
+    perform rag.current_user_id();
   end if;
   is_admin := cardinality(own) > 0;
   writes := case when pg_is_in_recovery() then 'standby'
@@ -14580,6 +14589,9 @@ begin
     select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
     from pg_catalog.pg_proc
     where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
+      -- PostgREST's cache has no others, which an adopter may create.
+      and prokind = 'f' and prorettype <> 'trigger'::regtype
+      and (pronargs = 0 or '' <> all (proargnames[:pronargs]))
     order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();

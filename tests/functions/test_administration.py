@@ -231,8 +231,13 @@ def test_a_schema_cache_without_the_newest_function_is_reported(
     settings: Settings, shared_people: People, world: World, no_jobs: None, caplog: pytest.LogCaptureFixture
 ):
     """As after a migration without a notification. Calls of the other functions succeed."""
-    world.sql("create function public.rag_planted(word text, out count int) language sql as 'select 1'")
+    # Kinds that PostgREST never knows are no function.
+    world.sql("create function public.rag_no_function(int) returns int language sql as 'select 1'")
+    world.sql("create function public.rag_no_function() returns trigger language plpgsql as 'begin end'")
+    world.sql("create procedure public.rag_no_function(text) language sql as 'select 1'")
     try:
+        assert health(settings)["services"] == ALL_WELL
+        world.sql("create function public.rag_planted(word text, out count int) language sql as 'select 1'")
         for actor in (None, shared_people.ada):
             body = health(settings, actor)
             assert body["services"] == ALL_WELL | {"postgrest": "degraded"}
@@ -243,7 +248,9 @@ def test_a_schema_cache_without_the_newest_function_is_reported(
             found = json_of(client.get("/health"))
             assert (found["status"], found["detail"]) == ("Healthy", body["problem"])
     finally:
-        world.sql("drop function public.rag_planted(text)")
+        world.sql("drop function if exists public.rag_planted(text)")
+        world.sql("drop procedure public.rag_no_function(text)")
+        world.sql("drop function public.rag_no_function(int), public.rag_no_function()")
     assert body["details"]["database"]["reach"] == "old_schema_cache"
     assert "old_schema_cache" in caplog.text
     assert health(settings)["services"] == ALL_WELL

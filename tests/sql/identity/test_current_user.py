@@ -18,15 +18,15 @@ OWN, CLERK, AUTH0 = (
     "https://app.clerk.example",
     "https://app.auth0.example/",
 )
-# Each function that the worker alone calls, with nulls.
+# Each function that the worker may call, with nulls.
 CALLS_OF_THE_WORKER = r"""
 select format('select from public.%%I(%%s)', proname,
   (select string_agg('null::' || type::regtype, ', ') from unnest(proargtypes) as type))
 from pg_proc
 where pronamespace = 'public'::regnamespace and proname like 'rag\_%%'
   and has_function_privilege('rag_worker', oid, 'execute')
-  and not has_function_privilege('authenticated', oid, 'execute')
 """
+SUBJECT = "(auth.jwt() ->> 'sub')::uuid"
 CURRENT = "select rag.current_user_id()::text"
 
 
@@ -111,7 +111,7 @@ def test_a_token_of_supabase_auth_for_another_audience_is_refused(world: World, 
         assert current(world, people, aud=audience) == people.ann.id
 
 
-def test_an_own_memberships_with_auth_uid_takes_no_third_party_user_for_one_of_supabase(
+def test_an_own_memberships_takes_no_third_party_user_for_one_of_supabase(
     issuers: None, world: World, people: People
 ):
     own = (
@@ -122,12 +122,21 @@ def test_an_own_memberships_with_auth_uid_takes_no_third_party_user_for_one_of_s
     quoted = query.replace("auth.", '"auth" . ')
     ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
     try:
-        for body in (f"as $$ {query} $$", f"begin atomic {quoted}; end"):
+        for body in (
+            f"as $$ {query} $$",
+            f"begin atomic {quoted}; end",
+            # As for a table whose policy contains auth.uid().
+            "as $$ select org_id, role from rag.members $$",
+            f"as $$ {query.replace('auth.uid()', SUBJECT)} $$",
+        ):
             world.sql(own.format(body))
             for subject in (people.ann.id, people.ann.id.replace("-", "").upper(), f"{{{people.ann.id}}}"):
                 refuse(world, people, iss=CLERK, sub=subject)
             assert current(world, people, iss=OWN) == people.ann.id
             assert current(world, people, iss=CLERK, sub="user_2abc")
+        called = query.replace("auth.uid()", "rag.current_user_id()")
+        world.sql(own.format(f"as $$ {called} -- not auth.uid() \n $$"))
+        assert current(world, people, iss=CLERK, sub=people.ann.id) != people.ann.id
     finally:
         world.sql(original)
 
