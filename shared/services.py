@@ -290,7 +290,7 @@ class Services:
 
     def is_reachable(self) -> bool:
         """Whether PostgREST accepts the anon key and has the project's schema and database."""
-        return self.database_status() is DatabaseStatus.SERVES
+        return self.database_status().is_serving
 
     @cached_property
     def transcriber(self) -> Transcriber | None:

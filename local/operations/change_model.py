@@ -251,7 +251,8 @@ def _chunks(
 def _embedded(embedder: Embedder, chunks: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     """The embeddings of chunks. Raises EmbeddingFailed after several attempts, CommandError for a chunk that
     is too long."""
-    passages = [passage_of(embedder, row["title"], row["header"], row["content"]) for row in chunks]
+    columns = ("title", "header", "content", "section")
+    passages = [passage_of(embedder, *(row[column] for column in columns)) for row in chunks]
     for pause in (*PAUSES, None):
         try:
             vectors = embed(embedder, passages, Role.DOCUMENT, background=True)

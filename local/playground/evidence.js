@@ -19,6 +19,8 @@ export class Evidence {
   #isReading = false;
   // The id of the document whose passage is open.
   #document = null;
+  // How far each tab is scrolled.
+  #places = new Map();
 
   /** `onProblem` is called with problems; `nameOf` is the name of a collection. */
   constructor(api, onProblem, nameOf) {
@@ -56,7 +58,8 @@ export class Evidence {
       const collections = new Set(answer.results.map((result) => result.collection_id));
       results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id), this.#nameOf);
       graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
-      if (!this.#isReading) this.#choose(TABS[0], { focus: false });
+      this.#places.clear();
+      if (!this.#isReading) this.#choose(TABS[0], { focus: false, isNew: true });
     } catch (problem) {
       if (turn !== this.#latest) return;
       show(byId("results"), el("p", { class: "problem", text: problem.message }));
@@ -70,7 +73,7 @@ export class Evidence {
     const turn = ++this.#opened;
     this.#isReading = true;
     this.#document = documentId;
-    this.#choose(TABS[2], { focus: false });
+    this.#choose(TABS[2], { focus: false, isNew: true });
     view("evidence");
     show(byId("passage"), el("p", { class: "quiet", text: "Opening …" }));
     try {
@@ -119,13 +122,16 @@ export class Evidence {
     this.#choose(TABS[2]);
   }
 
-  #choose(chosen, { focus = true } = {}) {
+  #choose(chosen, { focus = true, isNew = false } = {}) {
+    const panel = byId("evidence");
+    this.#places.set(TABS.find((tab) => tab.tabIndex === 0), panel.scrollTop);
     for (const tab of TABS) {
       const isChosen = tab === chosen;
       tab.setAttribute("aria-selected", String(isChosen));
       tab.tabIndex = isChosen ? 0 : -1;
       byId(tab.getAttribute("aria-controls")).hidden = !isChosen;
     }
+    panel.scrollTop = isNew ? 0 : (this.#places.get(chosen) ?? 0);
     if (focus) chosen.focus();
   }
 

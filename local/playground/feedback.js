@@ -1,4 +1,4 @@
-// Feedback on an answer that is recorded: thumbs up, or thumbs down with a reason.
+// Feedback on an answer that is recorded: good, or bad with a reason. In words, since not every system has emoji.
 
 import { el } from "./dom.js";
 
@@ -8,8 +8,8 @@ export function feedback(rate, problem) {
   const reason = el("input", { maxlength: 2000, autocomplete: "off" });
   const form = el("form", { hidden: true }, el("label", {}, "What is wrong with it? ", reason), el("button", { type: "submit", text: "Send" }));
   const buttons = {
-    up: el("button", { type: "button", class: "plain", "aria-label": "Good answer", "aria-pressed": "false", text: "👍" }),
-    down: el("button", { type: "button", class: "plain", "aria-label": "Bad answer", "aria-pressed": "false", text: "👎" }),
+    up: el("button", { type: "button", class: "plain", "aria-pressed": "false", text: "Good answer" }),
+    down: el("button", { type: "button", class: "plain", "aria-pressed": "false", text: "Bad answer" }),
   };
   async function send(rating) {
     try {

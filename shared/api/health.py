@@ -22,7 +22,7 @@ SCHEMA_VERSION = "20261124000000"
 # The queue is unhealthy when work has been due for this long.
 MISSED_SECONDS = 180.0
 # With these, calls of users reach the database.
-REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
+REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.OLD_CACHE, DatabaseStatus.KEY_REFUSED}
 # Public: while the database fails, no admin can be authenticated. The sentences of _problem are for admins.
 PROBLEMS = {
     DatabaseStatus.KEY_REFUSED: "PostgREST refuses SUPABASE_PUBLISHABLE_KEY, or without it "
@@ -31,6 +31,8 @@ PROBLEMS = {
     "SUPABASE_ANON_KEY: set it to the project's key.",
     DatabaseStatus.NO_SCHEMA: "PostgREST does not know the functions of this schema: apply the migrations; "
     "if they are applied, reload its schema cache (notify pgrst, 'reload schema').",
+    DatabaseStatus.OLD_CACHE: "PostgREST does not know the newest functions of this schema: reload its "
+    "schema cache (notify pgrst, 'reload schema').",
     DatabaseStatus.NOT_EXPOSED: "PostgREST does not serve the schema public: add it to the exposed schemas.",
     DatabaseStatus.NO_WRITES: "The database is a standby and takes no writes: promote it, or set "
     "SUPABASE_URL to the project of the primary.",
@@ -96,7 +98,7 @@ def check(
 def deployment(services: Services) -> tuple[bool, dict[str, Any]]:
     """Whether the database is reachable, and the body of GET /health, which lists the deployment's parts."""
     status, settings = services.database_status(), services.settings
-    reachable = status is DatabaseStatus.SERVES
+    reachable = status.is_serving
     of_worker = probes.WORKERS.at(services, time.monotonic) if reachable else None
     return reachable, {
         # KAITO's values; its clients expect `detail` too.
@@ -144,6 +146,7 @@ def _overall(status: DatabaseStatus, states: dict[str, State], services: Service
 def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
     database, postgrest = {
         DatabaseStatus.SERVES: (State.HEALTHY, State.HEALTHY),
+        DatabaseStatus.OLD_CACHE: (State.HEALTHY, State.DEGRADED),
         DatabaseStatus.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
         DatabaseStatus.NOT_EXPOSED: (State.UNKNOWN, State.UNHEALTHY),
         DatabaseStatus.NO_WRITES: (State.UNHEALTHY, State.HEALTHY),

@@ -73,6 +73,7 @@ class DatabaseHealth:
     orgs: int | None = None
     # ok, off_by_default or standby: whether the database takes writes.
     writes: str = "ok"
+    newest_function: dict[str, Any] | None = None
 
 
 def database_health(services: Services, caller: Principal | None) -> DatabaseHealth | None:

@@ -83,6 +83,8 @@ class DatabaseStatus(StrEnum):
 
     # PostgREST knows the project's functions, and its database answers.
     SERVES = "serves"
+    # The same, but the schema cache of PostgREST is older than the newest function.
+    OLD_CACHE = "old_schema_cache"
     # PostgREST refuses the anon key: it has expired, or is signed with another secret.
     KEY_REFUSED = "anon_key_refused"
     # A gateway in front of PostgREST refuses the anon key.
@@ -93,6 +95,10 @@ class DatabaseStatus(StrEnum):
     NO_DATABASE = "no_database"
     # No response, or not one of PostgREST.
     NO_RESPONSE = "silent"
+
+    @property
+    def is_serving(self) -> bool:
+        return self in (self.SERVES, self.OLD_CACHE)
 
 
 class Database:
@@ -217,8 +223,9 @@ class Database:
         if signed is not None:
             response = self._probe("rag_health", {}, signed.token)
             if response.status_code == 200:
-                is_standby = _field_of(response, "writes") == "standby"
-                return DatabaseStatus.NO_WRITES if is_standby else DatabaseStatus.SERVES
+                if _field_of(response, "writes") == "standby":
+                    return DatabaseStatus.NO_WRITES
+                return self._cache_status(_row_of(response).get("newest_function"))
             # A refused token or an older schema gives no information about Postgres.
             code = _field_of(response, "code")
             if not code.startswith(INVALID_TOKEN) and code not in UNKNOWN_FUNCTION:
@@ -232,6 +239,15 @@ class Database:
             return DatabaseStatus.NO_DATABASE
         # A project may serve this list to secret keys alone. Then only a refusal by Postgres shows its state.
         return _status_of(self._probe(*PROBED_CALL, self._anon_token))
+
+    def _cache_status(self, newest: dict[str, Any] | None) -> DatabaseStatus:
+        """PostgREST reads its cache as a whole: an old one lacks the function that was created last."""
+        if newest:
+            arguments = dict.fromkeys(newest["arguments"])
+            response = self._probe(newest["name"], arguments, self._anon_token, PLAN_ONLY)
+            if _field_of(response, "code") in UNKNOWN_FUNCTION:
+                return DatabaseStatus.OLD_CACHE
+        return DatabaseStatus.SERVES
 
     def _probe(
         self,
@@ -317,13 +333,18 @@ def _status_code(code: str | None) -> dict[str, Attribute]:
     return {"db.response.status_code": code} if code and CODE.fullmatch(code) else {}
 
 
-def _field_of(response: httpx.Response, name: str) -> str:
-    """A field of an error, or of the first row; empty without one."""
+def _row_of(response: httpx.Response) -> dict[str, Any]:
+    """An error, or the first row; empty for other content."""
     try:
         body = response.json()
-        return str((body[0] if isinstance(body, list) else body)[name])
-    except (ValueError, TypeError, LookupError):
-        return ""
+        row = body[0] if isinstance(body, list) else body
+    except (ValueError, LookupError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _field_of(response: httpx.Response, name: str) -> str:
+    return str(_row_of(response).get(name, ""))
 
 
 def _status_of(response: httpx.Response) -> DatabaseStatus:

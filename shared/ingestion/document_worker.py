@@ -158,10 +158,12 @@ class Worker:
         items = {item.job.id: item for item in ready}
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
-        for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
+        # Half as many after each attempt without progress: an embedder may accept less than a batch a minute.
+        size = max(1, EMBEDDED_AT_ONCE >> (max(item.job.attempts for item in ready) - 1))
+        for start in range(0, len(waiting), size):
             # Documents whose batch comes later keep their leases too.
             failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
-            turn = waiting[start : start + EMBEDDED_AT_ONCE]
+            turn = waiting[start : start + size]
             # Once more without the document of a passage that cannot be embedded.
             while part := [(job_id, passage) for job_id, passage in turn if job_id not in failed]:
                 try:

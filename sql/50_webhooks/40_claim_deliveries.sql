@@ -156,6 +156,8 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook

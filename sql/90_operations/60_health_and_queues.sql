@@ -72,7 +72,7 @@ comment on function rag.queues is
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
-  writes text
+  writes text, newest_function jsonb
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -90,6 +90,11 @@ begin
     when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
+  newest_function := (
+    select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
+    from pg_catalog.pg_proc
+    where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
+    order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
@@ -107,4 +112,5 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
-  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';
+  'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
+  'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';

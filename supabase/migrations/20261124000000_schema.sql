@@ -560,12 +560,20 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
-  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+  if (issuer = own or own is null and (issuer is null or issuer like '%/auth/v1'))
+    -- As the functions, and as PostgREST's jwt-aud, which a project with third-party issuers cannot set.
+    and coalesce(claims -> 'aud' @> '"authenticated"', true)
+  then
     -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
     perform set_config('rag.own_issuer', issuer, true);
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
+    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+      select from pg_proc
+      where oid = to_regprocedure('rag.memberships()')
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
   then
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
@@ -577,7 +585,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'and for a third-party token with the claim rag.';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
 
 create function rag.token_claim()
 returns jsonb
@@ -2248,6 +2256,8 @@ create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.collections
     where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))
@@ -5600,6 +5610,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.object_removals
   set due_at = storable_until, attempts = 0
   where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
@@ -6234,6 +6246,8 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
@@ -6993,6 +7007,8 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.sources as ended
   set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
     resume_after = rag_end_source.resume_after,
@@ -13058,6 +13074,8 @@ create function public.rag_remove_old_calls()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
@@ -13884,6 +13902,8 @@ as $$
 declare
   removed integer;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   delete from rag.request_records
   where (org_id, id) in (
     select expired.org_id, expired.id from rag.request_records as expired where expired.expires_at <= now() limit 10000);
@@ -14530,7 +14550,7 @@ comment on function rag.queues is
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
-  writes text
+  writes text, newest_function jsonb
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14548,6 +14568,11 @@ begin
     when current_setting('default_transaction_read_only')::boolean then 'off_by_default' else 'ok' end;
   functions_secret := (
     select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
+  newest_function := (
+    select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
+    from pg_catalog.pg_proc
+    where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
+    order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
@@ -14565,7 +14590,8 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
-  'off_by_default: only in transactions that ask for them, as PostgREST''s do. This function is not guarded, so that it can report that.';
+  'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
+  'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';
 
 -- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
@@ -14593,12 +14619,12 @@ create policy "no user reads other embeddings" on rag.other_embeddings
   for all to authenticated using (false);
 
 create function rag.chunks_to_embed(org_id uuid, model text, after uuid, max_items integer)
-returns table (chunk_id uuid, title text, header text, content text)
+returns table (chunk_id uuid, title text, header text, content text, section text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content
+  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content, chunks.metadata ->> 'section'
   from rag.chunks
   join rag.documents on documents.org_id = chunks.org_id and documents.id = chunks.document_id
   where chunks.org_id = chunks_to_embed.org_id and chunks.id > chunks_to_embed.after
@@ -14614,7 +14640,7 @@ $$;
 
 comment on function rag.chunks_to_embed is
   'The chunks of an org, by id, that have no embedding of the model, with what the embedder reads: the document''s '
-  'title, the chunk''s header, its text.';
+  'title, the chunk''s header, its text, its section.';
 
 create function rag.put_other_embeddings(org_id uuid, model text, embeddings jsonb)
 returns void

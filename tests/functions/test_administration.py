@@ -227,6 +227,28 @@ def test_a_database_without_the_schema_is_up_and_not_migrated(
     assert "schema_missing" in caplog.text
 
 
+def test_a_schema_cache_without_the_newest_function_is_reported(
+    settings: Settings, shared_people: People, world: World, no_jobs: None, caplog: pytest.LogCaptureFixture
+):
+    """As after a migration without a notification. Calls of the other functions succeed."""
+    world.sql("create function public.rag_planted(word text, out count int) language sql as 'select 1'")
+    try:
+        for actor in (None, shared_people.ada):
+            body = health(settings, actor)
+            assert body["services"] == ALL_WELL | {"postgrest": "degraded"}
+            assert body["status"] == "degraded"
+            assert "newest functions" in body["problem"]
+            assert "notify pgrst, 'reload schema'" in body["problem"]
+        with app_with(open_health.app, settings) as client:
+            found = json_of(client.get("/health"))
+            assert (found["status"], found["detail"]) == ("Healthy", body["problem"])
+    finally:
+        world.sql("drop function public.rag_planted(text)")
+    assert body["details"]["database"]["reach"] == "old_schema_cache"
+    assert "old_schema_cache" in caplog.text
+    assert health(settings)["services"] == ALL_WELL
+
+
 def test_a_schema_that_postgrest_does_not_serve_is_reported(settings: Settings, stack: Stack):
     states = {"database": "unknown", "postgrest": "unhealthy"}
     states |= dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
@@ -383,8 +405,9 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
                 slow_machine.setattr("shared.api.health_probes.AGAIN_SECONDS", 60)
                 for _ in range(5):
                     assert client.get(HEALTH).json()["status"] == "healthy"
-            # The first call of rag_health reaches Postgres, the second counts what waits.
-            assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 2]
+            # The first call of rag_health reaches Postgres, the third counts what waits. The second asks
+            # whether PostgREST knows the newest function, which is rag_health in this schema.
+            assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 3]
             # What has failed meanwhile is seen soon.
             del requests[:]
             for now in (1e9, 1e9 + AGAIN_SECONDS / 2, 1e9 + AGAIN_SECONDS):

@@ -514,12 +514,28 @@ export async function everybody_can_use_it(page, given) {
   }
 }
 
+export async function results_begin_at_the_top(page, given) {
+  await page.setViewportSize({ width: 1360, height: 200 });
+  await signIn(page, given);
+  const top = (wanted) => page.waitForFunction((place) => document.querySelector("#evidence").scrollTop === place, wanted);
+  const scroll = () => page.locator("#evidence").evaluate((panel) => ((panel.scrollTop = 30), panel.scrollTop));
+  await ask(page, given.question);
+  await page.locator(".result").first().waitFor();
+  assert.equal(await scroll(), 30);
+  await page.getByRole("tab", { name: "Passage" }).click();
+  await top(0);
+  await page.getByRole("tab", { name: "Results" }).click();
+  await top(30);
+  await ask(page, given.question);
+  await top(0);
+}
+
 export async function an_answer_is_rated(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);
   const [good, bad] = ["Good answer", "Bad answer"].map((name) => turn.getByRole("button", { name }));
   await good.click();
-  await turn.locator('[aria-label="Good answer"][aria-pressed="true"]').waitFor();
+  await turn.getByRole("button", { name: "Good answer", pressed: true }).waitFor();
   await bad.click();
   await turn.getByLabel("What is wrong with it?").fill(given.reason);
   await turn.getByRole("button", { name: "Send" }).click();

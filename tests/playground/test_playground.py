@@ -257,6 +257,11 @@ def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_sch
     browse("everybody_can_use_it", readers.ann, question=QUESTION, title="Kiln", axe=str(AXE))
 
 
+def test_results_begin_at_the_top(browse: Browse, readers: People):
+    """Also if the user has scrolled in another tab, or in the results of the question before."""
+    browse("results_begin_at_the_top", readers.ann, question="Which service had the billing outage?")
+
+
 def test_a_recorded_answer_is_rated(browse: Browse, readers: People, world: World):
     browse("an_answer_without_a_record_is_not_rated", readers.ann, question=QUESTION)
     record_requests(readers.ada)

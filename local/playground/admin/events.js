@@ -32,7 +32,7 @@ export async function show(place, context) {
   event.onchange = namespace.onchange = () => context.attempt(list.restart);
   await list.reload();
   place.append(
-    el("p", { class: "quiet", text: "Requests of the knowledge API, and quotas of tokens that an alert or the limit has reached. An event has counts and a score, and never a text or a question." }),
+    el("p", { class: "quiet", text: "Requests of the knowledge API, changes of members, and quotas of tokens that an alert or the limit has reached. An event has counts and a score, and never a text or a question." }),
     el("div", { class: "row filters" }, field("Event", event), field("Namespace", namespace)),
     list.place,
   );

@@ -11,7 +11,7 @@ const VERDICTS = [["", "no label"], ["right", "right"], ["wrong", "wrong"]];
 const path = (id) => `/api/v1/records/${encodeURIComponent(id)}`;
 const result = (row) => tag(row.answered ? "answered" : "withheld", row.answered ? "completed" : "");
 const keyOf = (row) => row.key_id && `key ${row.key_name ?? row.key_id.slice(0, 8)}`;
-const rating = ({ feedback }) => (feedback ? pair(feedback.rating === "up" ? "👍 good" : "👎 bad", feedback.reason) : "–");
+const rating = ({ feedback }) => (feedback ? pair(feedback.rating === "up" ? "good" : "bad", feedback.reason) : "–");
 
 export async function show(place, context) {
   const id = context.parameters.get("record");

@@ -503,24 +503,24 @@ def test_an_embedder_outage_postpones_documents(
 
 
 class LimitedEmbedder:
-    """An embeddings endpoint that accepts ten requests, then none until `renew`."""
+    """An embeddings endpoint that accepts `limit` passages, then none until `renew`."""
 
     def __init__(self, service: StandIn) -> None:
         self.accepted: list[list[str]] = []
-        self._left = 10
+        self.limit = self._left = 20
         service.replies(Reply(json=self._reply))
 
     def renew(self) -> None:
-        self._left = 10
+        self._left = self.limit
 
     def _reply(self, request: Request) -> Any:
         if not request.path.endswith("/embeddings"):
             return Reply(status=404, json={})
-        if not self._left:
+        texts = request.json["input"]
+        if len(texts) > self._left:
             error = {"error": {"message": "Rate limit reached for requests"}}
             return Reply(status=429, headers={"Retry-After": "1800"}, json=error)
-        self._left -= 1
-        texts = request.json["input"]
+        self._left -= len(texts)
         self.accepted.append(texts)
         return {"data": [{"index": index, "embedding": [1.0] * 1536} for index in range(len(texts))]}
 
@@ -545,7 +545,7 @@ def bring_chunks(member: Member, count: int) -> Row:
 def test_a_document_continues_after_its_embedder_s_limit(
     ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker]
 ):
-    """Forty requests where ten are accepted before each pause: each passage is embedded once."""
+    """Eighty passages where twenty are accepted before each pause: each passage is embedded once."""
     endpoint, worker = limited
     document = bring_chunks(ann, 80)
     for _ in range(3):
@@ -563,6 +563,24 @@ def test_a_document_continues_after_its_embedder_s_limit(
     assert len(set(passages)) == len(passages) == ann.row(document)["chunk_count"] == 80
     vectors_of_the_job = "select count(embeddings) from rag.jobs where document_id = %s"
     assert world.sql(vectors_of_the_job, document["id"]) == [(0,)]
+
+
+def test_a_document_ends_although_its_embedder_accepts_no_whole_batch(
+    ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker], monkeypatch: pytest.MonkeyPatch
+):
+    """It accepts five passages, where the first attempt sends all 24."""
+    monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 64)
+    endpoint, worker = limited
+    endpoint.limit = 5
+    document = bring_chunks(ann, 24)
+    for _ in range(30):
+        endpoint.renew()
+        if worker.work().completed:
+            break
+        assert_due(world, document)
+    assert ann.row(document)["status"] == "completed"
+    passages = [passage for batch in endpoint.accepted for passage in batch]
+    assert len(set(passages)) == len(passages) == 24
 
 
 def test_the_last_attempt_is_followed_by_another_after_progress(
@@ -596,7 +614,8 @@ def test_other_passages_are_embedded_from_the_first_one(
         )
         assert_due(world, document)
         endpoint.renew()
-    assert endpoint.accepted[:10] == endpoint.accepted[10:20] == endpoint.accepted[20:]
+    passages = [passage for batch in endpoint.accepted for passage in batch]
+    assert passages[:20] == passages[20:40] == passages[40:]
 
 
 def assert_due(world: World, row: Row) -> None:

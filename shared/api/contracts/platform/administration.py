@@ -42,7 +42,7 @@ class Database(BaseModel):
     whether PostgREST accepts the project's key; `functions_secret`: whether the guarded SQL functions accept
     calls of this deployment (docs/install.md)."""
 
-    reach: Literal["serves", "anon_key_refused"]
+    reach: Literal["serves", "old_schema_cache", "anon_key_refused"]
     postgres: str | None
     pgvector: str | None
     migration: str | None
