@@ -49,10 +49,10 @@ group by 1, 2, 3
 """
 
 
-def small_orgs(chunks: int, orgs: int, first: int = 10) -> list[Org]:
-    """That many chunks spread evenly over that many small orgs."""
+def small_orgs(chunks: int, orgs: int) -> list[Org]:
+    """That many chunks spread evenly over that many small orgs, whose numbers begin with 10."""
     share, rest = divmod(chunks, orgs)
-    return [Org(first + number, share + (number < rest), 100) for number in range(orgs)]
+    return [Org(10 + number, share + (number < rest), 100) for number in range(orgs)]
 
 
 @dataclass

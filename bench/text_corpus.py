@@ -7,7 +7,6 @@ of a hybrid search return different chunks, which is the most work that they can
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -80,15 +79,14 @@ def load_corpus(tenants: TenantDatabase, org: Org) -> TextCorpus:
     return corpus
 
 
-def index_words(tenants: TenantDatabase, corpus: TextCorpus, writers: int = 1) -> float:
+def index_words(tenants: TenantDatabase, corpus: TextCorpus) -> float:
     """Make the postings of all documents, some at once; the seconds that it took."""
     all_ids = ids(corpus.org, np.arange(len(corpus.documents), dtype=np.uint64))
     some = [
         all_ids[first : first + DOCUMENTS_PER_CALL] for first in range(0, len(all_ids), DOCUMENTS_PER_CALL)
     ]
     started = perf_counter()
-    with ThreadPoolExecutor(writers) as pool:
-        list(pool.map(lambda turn: _index_batches(tenants, corpus, some[turn::writers]), range(writers)))
+    _index_batches(tenants, corpus, some)
     return perf_counter() - started
 
 

@@ -47,8 +47,7 @@ def list_members(
     """A page of the members of the orgs that the caller administers, by name, and their total; with
     `invited` of the open invitations instead. Raises Forbidden."""
     arguments = {"limit": limit, "offset": offset, "invited": invited}
-    page = database.call(caller, "rag_list_members", arguments, idempotent=True)
-    return page["members"], page["total"]
+    return database.page(caller, "rag_list_members", "members", arguments)
 
 
 def put_member(database: Database, caller: Principal, member: Row) -> None:
@@ -68,5 +67,4 @@ def list_events(
     """A page of the audit events of the orgs that the caller administers, the latest first, and their total.
     Raises Forbidden without such an org."""
     arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
-    page = database.call(caller, "rag_list_events", arguments, idempotent=True)
-    return page["events"], page["total"]
+    return database.page(caller, "rag_list_events", "events", arguments)

@@ -58,7 +58,10 @@ POSSIBLY_EXECUTED = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 CODE = re.compile(r"[0-9A-Z]{5,8}", re.ASCII)
 # Arguments that name the subject of a call, with their names in the details of its errors.
 SUBJECTS = {
-    **{name: name for name in ("collection_id", "document_id", "webhook_id", "session_id", "delivery_id")},
+    **{
+        name: name
+        for name in ("collection_id", "document_id", "webhook_id", "source_id", "session_id", "delivery_id")
+    },
     "collection": "name",
 }
 # Header of the functions' secret (sql/10_identity).
@@ -154,6 +157,13 @@ class Database:
 
     def rows(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> list[Row]:
         return list(self.call(caller, function, arguments, **how))
+
+    def page(
+        self, caller: PrincipalSource, function: str, name: str, arguments: Row
+    ) -> tuple[list[Row], int]:
+        """A page of a list, whose rows have that name in the result, and the total."""
+        page = self.call(caller, function, arguments, idempotent=True)
+        return page[name], page["total"]
 
     def row(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> Row:
         """The only row."""

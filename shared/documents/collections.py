@@ -17,8 +17,7 @@ def list_collections(
 ) -> tuple[list[Row], int]:
     """A page of the caller's collections, and their total."""
     arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
-    page = database.call(caller, "rag_list_collections", arguments, idempotent=True)
-    return page["collections"], page["total"]
+    return database.page(caller, "rag_list_collections", "collections", arguments)
 
 
 def get(database: Database, caller: Principal, collection: str) -> Row:

@@ -139,8 +139,7 @@ def list_documents(
         "order": order,
         "name": name,
     }
-    page = database.call(caller, "rag_list_documents", arguments, idempotent=True)
-    return page["documents"], page["total"]
+    return database.page(caller, "rag_list_documents", "documents", arguments)
 
 
 def get(database: Database, caller: Principal, document: str) -> Row:

@@ -10,8 +10,7 @@ def list_jobs(
     """A page of the jobs of the orgs that the caller administers, newest first, and their total. Raises
     Forbidden."""
     arguments = {"state": state, "limit": limit, "offset": offset}
-    page = database.call(caller, "rag_list_jobs", arguments, idempotent=True)
-    return page["jobs"], page["total"]
+    return database.page(caller, "rag_list_jobs", "jobs", arguments)
 
 
 def retry(database: Database, caller: Principal, jobs: list[str]) -> list[str]:

@@ -1,7 +1,6 @@
 """Sources of an org, for the org's admins. Row security hides them from others."""
 
 from shared.clients.postgrest import Database
-from shared.errors import NotFound
 from shared.types import Principal, Row
 
 
@@ -19,12 +18,7 @@ def list_sources(database: Database, caller: Principal) -> list[Row]:
 
 def get(database: Database, caller: Principal, source: str) -> Row:
     """Raises NotFound."""
-    rows = database.call(caller, "rag_list_sources", {"source_id": source}, idempotent=True)
-    if not rows:
-        raise NotFound(
-            "There is no such source. Check its id.", code="source_not_found", details={"source_id": source}
-        )
-    return dict(rows[0])
+    return database.row(caller, "rag_list_sources", {"source_id": source}, idempotent=True)
 
 
 def update(database: Database, caller: Principal, source: str, changes: Row) -> Row:

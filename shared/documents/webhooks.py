@@ -4,7 +4,6 @@ import base64
 import secrets
 
 from shared.clients.postgrest import Database
-from shared.errors import NotFound
 from shared.types import Principal, Row
 
 
@@ -22,14 +21,7 @@ def list_webhooks(database: Database, caller: Principal) -> list[Row]:
 
 def get(database: Database, caller: Principal, webhook: str) -> Row:
     """Raises NotFound."""
-    rows = database.call(caller, "rag_list_webhooks", {"webhook_id": webhook}, idempotent=True)
-    if not rows:
-        raise NotFound(
-            "There is no such webhook. Check its id.",
-            code="webhook_not_found",
-            details={"webhook_id": webhook},
-        )
-    return dict(rows[0])
+    return database.row(caller, "rag_list_webhooks", {"webhook_id": webhook}, idempotent=True)
 
 
 def update(database: Database, caller: Principal, webhook: str, changes: Row) -> Row:
@@ -54,8 +46,7 @@ def deliveries(
 ) -> tuple[list[Row], int]:
     """A page of the webhook's deliveries, newest first, and their total. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
-    page = database.call(caller, "rag_list_deliveries", arguments, idempotent=True)
-    return page["deliveries"], page["total"]
+    return database.page(caller, "rag_list_deliveries", "deliveries", arguments)
 
 
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:

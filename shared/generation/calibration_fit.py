@@ -76,18 +76,7 @@ def fit(
     """`coverage_weight`: that of the observations; `foreign_answered`: medium answers that share of the
     foreign questions, in place of 95 % of the answerable. Raises ValueError where a set has no answerable
     questions or none without an answer, or the fit cannot be used."""
-    answerable, wrong = _Weighted(), _Weighted()
-    for observations in sets:
-        of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
-        without = {HIDDEN: of_kind[HIDDEN], FOREIGN: of_kind[FOREIGN]}
-        if not of_kind[ANSWERABLE] or not any(without.values()):
-            raise ValueError("a set needs answerable questions, and some that it does not answer")
-        answerable.add(of_kind[ANSWERABLE], 1.0)
-        share = HIDDEN_SHARE if all(without.values()) else 1.0
-        shares = {HIDDEN: share, FOREIGN: 1 - HIDDEN_SHARE if share < 1 else 1.0}
-        for kind, items in without.items():
-            if items:
-                wrong.add(items, shares[kind])
+    answerable, wrong = _weighted(sets)
     rows = [
         (
             item.features.total(coverage_weight),
@@ -140,6 +129,24 @@ def fit(
         relevance,
         coverage_weight,
     )
+
+
+def _weighted(sets: Iterable[Sequence[Observation]]) -> tuple["_Weighted", "_Weighted"]:
+    """The answerable questions and the others of all sets; each set has the same weight. Raises ValueError
+    where a set has none of the one or of the other."""
+    answerable, wrong = _Weighted(), _Weighted()
+    for observations in sets:
+        of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
+        without = {HIDDEN: of_kind[HIDDEN], FOREIGN: of_kind[FOREIGN]}
+        if not of_kind[ANSWERABLE] or not any(without.values()):
+            raise ValueError("a set needs answerable questions, and some that it does not answer")
+        answerable.add(of_kind[ANSWERABLE], 1.0)
+        share = HIDDEN_SHARE if all(without.values()) else 1.0
+        shares = {HIDDEN: share, FOREIGN: 1 - HIDDEN_SHARE if share < 1 else 1.0}
+        for kind, items in without.items():
+            if items:
+                wrong.add(items, shares[kind])
+    return answerable, wrong
 
 
 def fit_languages(

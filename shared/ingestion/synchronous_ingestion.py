@@ -62,12 +62,11 @@ class NewDocument:
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
     document_id: str
-    replaced: bool
     chunks: int
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "StoredDocument":
-        return cls(row["document_id"], row["replaced"], row["chunk_count"])
+        return cls(row["document_id"], row["chunk_count"])
 
 
 def ingest(

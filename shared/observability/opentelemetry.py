@@ -13,7 +13,9 @@ from shared.tracing import Attribute, Trace
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.trace import SpanContext, SpanKind
 
 FLUSH_SECONDS = 2
 # Calls of one request that are exported: a worker's request makes thousands.
@@ -51,53 +53,31 @@ def flush() -> None:
 def export(trace: Trace) -> None:
     """Export the spans of a request that has ended, as children of the client's span, if any. Every request
     is exported: the client's sampling flag does not decide."""
-    if _processor is None:
-        return
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
-
     processor = _processor
+    if processor is None:
+        return
+    from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
     def context_of(span_id: str, *, is_remote: bool = False) -> SpanContext:
         flags = TraceFlags(TraceFlags.SAMPLED)
         return SpanContext(int(trace.trace_id, 16), int(span_id, 16), is_remote, flags)
 
-    def send(
-        name: str,
-        span_id: str,
-        parent: SpanContext | None,
-        kind: SpanKind,
-        attributes: Mapping[str, Attribute],
-        error: str | None,
-        times: tuple[int, int],
-    ) -> None:
-        failed = {"error.type": error} if error else {}
-        processor.on_end(
-            ReadableSpan(
-                name,
-                context_of(span_id),
-                parent,
-                _resource,
-                {**attributes, **failed},
-                kind=kind,
-                status=Status(StatusCode.ERROR) if error else Status(),
-                start_time=times[0],
-                end_time=times[1],
-            )
-        )
-
     request = context_of(trace.span_id)
-    route: dict[str, Attribute] = {"http.route": trace.route} if trace.route else {}
     steps = {step.span_id: context_of(step.span_id) for step in trace.steps}
     for call in trace.calls[:MAX_CALLS]:
         parent = steps.get(call.parent_id or "", request)
         times = call.started, call.ended
-        send(call.name, call.span_id, parent, SpanKind.CLIENT, call.attributes, call.error, times)
+        context = context_of(call.span_id)
+        span = _span(call.name, context, parent, SpanKind.CLIENT, call.attributes, call.error, times)
+        processor.on_end(span)
     for step in trace.steps:
-        send(step.name, step.span_id, request, SpanKind.INTERNAL, {}, None, (step.started, step.ended))
-    send(
+        times = step.started, step.ended
+        span = _span(step.name, steps[step.span_id], request, SpanKind.INTERNAL, {}, None, times)
+        processor.on_end(span)
+    route: dict[str, Attribute] = {"http.route": trace.route} if trace.route else {}
+    span = _span(
         f"{trace.method} {trace.route or 'no route'}",
-        trace.span_id,
+        request,
         context_of(trace.parent_id, is_remote=True) if trace.parent_id else None,
         SpanKind.SERVER,
         {
@@ -109,4 +89,31 @@ def export(trace: Trace) -> None:
         },
         (trace.error or str(trace.status)) if trace.status >= 500 else None,
         (trace.started, trace.ended),
+    )
+    processor.on_end(span)
+
+
+def _span(
+    name: str,
+    context: "SpanContext",
+    parent: "SpanContext | None",
+    kind: "SpanKind",
+    attributes: Mapping[str, Attribute],
+    error: str | None,
+    times: tuple[int, int],
+) -> "ReadableSpan":
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Status, StatusCode
+
+    failed = {"error.type": error} if error else {}
+    return ReadableSpan(
+        name,
+        context,
+        parent,
+        _resource,
+        {**attributes, **failed},
+        kind=kind,
+        status=Status(StatusCode.ERROR) if error else Status(),
+        start_time=times[0],
+        end_time=times[1],
     )

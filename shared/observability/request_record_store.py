@@ -112,8 +112,7 @@ def label(
 def list_records(database: Database, caller: Principal, **arguments: Any) -> tuple[list[Row], int]:
     """A page of the records of the orgs that the caller administers, and their total. `arguments`: those of
     rag_list_records. Raises Forbidden without such an org."""
-    page = database.call(caller, "rag_list_records", arguments, idempotent=True)
-    return page["records"], page["total"]
+    return database.page(caller, "rag_list_records", "records", arguments)
 
 
 def summary(database: Database, caller: Principal, days: int) -> Row:

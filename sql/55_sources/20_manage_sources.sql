@@ -36,25 +36,21 @@ begin
     where sources.org_id = any (array(select rag.current_org_ids()))
       and (rag_list_sources.source_id is null or sources.id = rag_list_sources.source_id)
     order by sources.created_at, sources.id;
+  if not found and source_id is not null then
+    raise exception 'There is no such source. Check its id.' using errcode = 'PT404', detail = 'source_not_found';
+  end if;
 end;
 $$;
 
 comment on function public.rag_list_sources is
-  'The sources that the caller administers, or the one with the given id.';
+  'The sources that the caller administers, or the one with the given id; PT404 for another id.';
 
 create function rag.get_source(source_id uuid)
 returns rag.source
-language plpgsql stable security invoker set search_path = ''
+language sql stable security invoker set search_path = ''
 as $$
-declare
-  found_source rag.source;
-begin
-  select * into found_source from public.rag_list_sources(get_source.source_id) where source_id is not null;
-  if not found then
-    raise exception 'There is no such source. Check its id.' using errcode = 'PT404', detail = 'source_not_found';
-  end if;
-  return found_source;
-end;
+  -- Without an id: the nil UUID, which none has.
+  select * from public.rag_list_sources(coalesce(get_source.source_id, '00000000-0000-0000-0000-000000000000'));
 $$;
 
 comment on function rag.get_source is 'The source of that id; PT404 for one that the caller does not administer.';

@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     Field,
     computed_field,
-    model_validator,
 )
 
 from shared import PRODUCT
@@ -19,6 +18,7 @@ from shared.api.contracts.platform.documents import ExternalId, Status, Title
 from shared.api.contracts.shared_fields import (
     Level,
     Notes,
+    NullAsAbsent,
     PageEnd,
     PageNumber,
     Question,
@@ -118,15 +118,8 @@ class ResourceMetadata(BaseModel):
     resource_name: str = PRODUCT
 
 
-class Arguments(BaseModel):
-    """A null is an absent argument."""
-
+class Arguments(NullAsAbsent):
     model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, arguments: Any) -> Any:
-        return {name: value for name, value in dict(arguments).items() if value is not None}
 
 
 class SearchArguments(Arguments):
