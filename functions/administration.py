@@ -6,7 +6,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from shared.access import registration
-from shared.access.orgs_statistics_and_audit_events import (
+from shared.access.org_administration import (
     answer_invitation,
     list_events,
     list_invitations,

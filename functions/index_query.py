@@ -6,10 +6,10 @@ from shared import pipeline
 from shared.answering import request_recording
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
-from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.contracts.index import indexes as wire
 from shared.api.dependencies import Core
 from shared.errors import InvalidRequest
-from shared.observability.usage_metrics_and_audit_events import timed, timed_async
+from shared.observability.usage_metrics import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
 
 app = create_app(wire, "index-query", more_errors=(422,))

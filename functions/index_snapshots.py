@@ -6,14 +6,14 @@ from fastapi import Path
 
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, with_scope
-from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.contracts.index import indexes as wire
 from shared.api.contracts.shared_fields import CollectionName
 from shared.api.dependencies import Core
 from shared.clients.snapshot_paths import DEFAULT
 from shared.documents.snapshots.load import load as load_snapshot
 from shared.documents.snapshots.persist import persist as persist_snapshot
 from shared.models.embeddings import model_of
-from shared.observability.usage_metrics_and_audit_events import timed
+from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 
 app = create_app(

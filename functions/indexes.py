@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from shared.access.concurrent_ingestion_limit import Guard
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, in_authorization, with_scope
-from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.contracts.index import indexes as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import CollectionName, Offset
 from shared.api.dependencies import Core
@@ -18,7 +18,7 @@ from shared.documents import index_documents as indexes
 from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.documents.index_documents import IndexDocument
-from shared.observability.usage_metrics_and_audit_events import timed
+from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -22,7 +22,7 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services
 from shared.calibration.first_calibration import continue_first_calibration
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_attempts import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import LATEST_CLAIM_SECONDS, BatchResult, BusyOrgs, Jobs, work_until
@@ -38,6 +38,8 @@ BUDGET_SECONDS = 45.0
 DOCUMENT_THREADS, SOURCE_THREADS = 2, 4
 # How long a call continues a calibration, for which the next documents wait.
 CALIBRATION_SECONDS = 5.0
+# A thread of rounds: their sum, and whether nothing is due.
+Rounds = Future[tuple[BatchResult, bool]]
 
 app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 503))
 
@@ -70,7 +72,7 @@ def _calibrate(services: Services, signer: Signer) -> bool:
     return all(done)
 
 
-def _together(threads: Sequence[Future[tuple[BatchResult, bool]]]) -> tuple[BatchResult, bool]:
+def _together(threads: Sequence[Rounds]) -> tuple[BatchResult, bool]:
     """The results of all, and whether nothing is due."""
     results = [thread.result() for thread in threads]
     return sum((batch for batch, _ in results), BatchResult()), all(is_idle for _, is_idle in results)
@@ -80,6 +82,41 @@ def work(services: Services, latest_claim: float = LATEST_CLAIM_SECONDS) -> Work
     """One call of the worker. While a slow document is processed others are claimed, at most `latest_claim`
     seconds after the budget. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
+    threads = _process_queues(services, signer, latest_claim)
+    documents, all_ingested = _together(threads.ingestion)
+    remove_old_rows(services.database, signer)
+    extend_hnsw(services.database, signer)
+    if services.storage:
+        remove_due(services.database, signer, services.storage)
+    is_calibrated = threads.calibration.result()
+    deliveries, _ = threads.delivery.result()
+    extractions, all_extracted = threads.extraction.result()
+    listings, all_listed = _together(threads.listing)
+    return WorkReport(
+        completed=documents.completed,
+        failed=documents.failed,
+        postponed=documents.postponed,
+        delivered=deliveries.completed,
+        undelivered=deliveries.claimed - deliveries.completed,
+        read=extractions.completed,
+        sources=listings.completed,
+        idle=all_ingested and all_extracted and all_listed and is_calibrated,
+    )
+
+
+class _Threads(NamedTuple):
+    """The threads of a call, which have ended."""
+
+    calibration: Future[bool]
+    delivery: Rounds
+    listing: Sequence[Rounds]
+    extraction: Rounds
+    ingestion: Sequence[Rounds]
+
+
+def _process_queues(services: Services, signer: Signer, latest_claim: float) -> _Threads:
+    """Process each queue in threads of its own until the budget is over. Documents do not wait for slow
+    receivers or sources, nor these for long documents."""
     jobs = Jobs(services.database, signer)
     orgs_with_documents = BusyOrgs()
     worker = Worker(
@@ -97,7 +134,6 @@ def work(services: Services, latest_claim: float = LATEST_CLAIM_SECONDS) -> Work
         jobs,
         partial(open_source, networks=services.networks, endpoints=services.settings.rag_source_endpoints),
     )
-
     end, finished = time.monotonic() + BUDGET_SECONDS, Event()
 
     # Each waits some seconds for more work, and returns whether its loop continues.
@@ -114,7 +150,6 @@ def work(services: Services, latest_claim: float = LATEST_CLAIM_SECONDS) -> Work
     def wait_to_deliver(seconds: float) -> bool:
         return not finished.wait(seconds)
 
-    # In parallel, so that documents do not wait for slow receivers or sources, nor these for long documents.
     # The call takes documents until sources and extractions have ended: the next call begins afterwards.
     with ThreadPoolExecutor(DOCUMENT_THREADS + SOURCE_THREADS + 3) as pool:
         calibration = pool.submit(_calibrate, services, signer)
@@ -131,25 +166,7 @@ def work(services: Services, latest_claim: float = LATEST_CLAIM_SECONDS) -> Work
             wait(ingestion)
         finally:
             finished.set()
-    documents, all_ingested = _together(ingestion)
-    remove_old_rows(services.database, signer)
-    extend_hnsw(services.database, signer)
-    if services.storage:
-        remove_due(services.database, signer, services.storage)
-    is_calibrated = calibration.result()
-    deliveries, _ = delivery.result()
-    extractions, all_extracted = extraction.result()
-    listings, all_listed = _together(listing)
-    return WorkReport(
-        completed=documents.completed,
-        failed=documents.failed,
-        postponed=documents.postponed,
-        delivered=deliveries.completed,
-        undelivered=deliveries.claimed - deliveries.completed,
-        read=extractions.completed,
-        sources=listings.completed,
-        idle=all_ingested and all_extracted and all_listed and is_calibrated,
-    )
+    return _Threads(calibration, delivery, listing, extraction, ingestion)
 
 
 _http = lambda_handler(app)

@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from local import ROOT, access_tokens, declared_schema, playground_server, service_environments, stack_state
 from local.child_processes import (
@@ -275,7 +276,13 @@ class Stack:
         self._start_database(durable=durable, seed=seed)
         # The hash is stored before the functions check whether the database accepts their secret.
         digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
-        self._write_setting("functions_secret_hashes", [digest])
+        issuers = {each.issuer: each.audience for each in service_environments.third_party_issuers()}
+        self._write_settings(
+            functions_secret_hashes=[digest],
+            # The port, and with it the stack's own issuer, may be another one than at the last start.
+            issuer=access_tokens.issuer(self.url) if issuers else None,
+            third_party_issuers=Jsonb(issuers),
+        )
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())
 
         for name, address in (
@@ -284,7 +291,7 @@ class Stack:
         ):
             wait_until_ready(partial(is_responding, address), state.children[name], logs / f"{name}.log")
         # The default embedding model of direct calls to SQL functions.
-        self._write_setting("embedding_model", self._health()["embedder"]["model"])
+        self._write_settings(embedding_model=self._health()["embedder"]["model"])
 
     def _health(self) -> Any:
         with http_client(30) as client:
@@ -314,10 +321,10 @@ class Stack:
             self.state.private_key = json.loads(output.splitlines()[0])
             self.state.anon_key = access_tokens.anon_key(self.signing_key)
 
-    def _write_setting(self, name: str, value: object) -> None:
-        statement = sql.SQL("update rag.settings set {} = %s").format(sql.Identifier(name))
+    def _write_settings(self, **values: object) -> None:
+        changes = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in values)
         with psycopg.connect(self.database_url()) as connection:
-            connection.execute(statement, [value])
+            connection.execute(sql.SQL("update rag.settings set {}").format(changes), [*values.values()])
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""

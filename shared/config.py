@@ -120,8 +120,6 @@ def _functions_secret(value: SecretStr) -> SecretStr:
     return value
 
 
-# The project's name, as other services see it.
-PRODUCT = "citerow"
 OPENAI_URL = "https://api.openai.com/v1"
 # The embedding model without a key (minilm.py), and the one for other languages than English, which
 # RAG_EMBEDDING_MODEL selects (multilingual_e5.py).

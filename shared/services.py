@@ -13,10 +13,10 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Issuer, Verifier
-from shared.access.orgs_statistics_and_audit_events import list_orgs
+from shared.access.org_administration import list_orgs
 from shared.access.rate_limit import RefusalCache
-from shared.access.token_quotas import Quota, is_exceeded, require
 from shared.access.token_signer import Signer, signer_for, without_user
+from shared.access.token_usage import Quota, is_exceeded, require
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.read_replica import database_for
@@ -43,7 +43,7 @@ from shared.generation.confidence import (
 )
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
-from shared.models.chunk_size_and_window import EmbedderLimits
+from shared.models.chunk_sizes import EmbedderLimits
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import (
     Embedder,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 # A row of the database, or a JSON object.
 Row = dict[str, Any]
@@ -409,6 +409,23 @@ class Answer:
     generated_at: datetime
     milliseconds: int
     generated: GeneratedText | None = None
+
+
+class ClaimedDelivery(TypedDict):
+    """A delivery that the worker has claimed (rag_claim_deliveries). `object`: the changed collection or
+    document."""
+
+    org_id: str
+    delivery_id: str
+    lease: str
+    attempts: int
+    event_id: str
+    event: str
+    object: Row
+    created_at: str
+    url: str
+    secret: str
+    old_secret: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,7 @@ def deployment_of_environment(
             functions_secret=settings.rag_functions_secret.get_secret_value(),
             audience=AUDIENCE,
             issuer=settings.issuer,
+            third_party_issuers={each.issuer: each.audience for each in settings.rag_third_party_issuers},
         )
 
 

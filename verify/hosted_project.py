@@ -1,4 +1,4 @@
-"""Record of a hosted project: push, advisors, roles, limits, latency, and the run of verify, as one file.
+"""Record of a hosted project, as one file: push, advisors, roles, limits, latency, parts, run of verify.
 
 `python -m verify.hosted_project`, with the environment of `python -m verify`. A person runs it with the keys
 of their project and commits the file, which has no secret.
@@ -25,6 +25,7 @@ from local import ROOT
 from local.errors import CommandError
 from local.npm_tools import supabase
 from shared.clients.http_client import http_client
+from shared.config import read_settings
 from shared.errors import ConfigurationError
 from verify.command import (
     DATABASE_URL,
@@ -35,6 +36,8 @@ from verify.command import (
     passwords,
     secrets_of_environment,
 )
+from verify.hosted_parts import FAILED as PART_FAILED
+from verify.hosted_parts import Project, parts
 from verify.report import private_members, without_secrets
 from verify.run import PartFailed, verify
 from verify.target_deployment import Deployment, SetupFailed
@@ -93,7 +96,8 @@ def main(arguments: Sequence[str] | None = None, only: Callable[[str], bool] = l
     print(f"record: {options.record}")
     if entry["verify"]["failure"]:
         return FAILED
-    return DIFFERS if entry["verify"]["differs"] or entry["advisors"] else SAME
+    differs = entry["verify"]["differs"] or entry["advisors"]
+    return DIFFERS if differs or _failed(entry) else SAME
 
 
 def record(database_url: str, url: str | None, *, push: bool, only: Callable[[str], bool]) -> Row:
@@ -113,6 +117,8 @@ def record(database_url: str, url: str | None, *, push: bool, only: Callable[[st
         entry["latency_ms"] = {"database": _latency(lambda: database.execute("select 1"))}
     with deployment_of_environment(url, database_url, True) as deployment:
         entry["latency_ms"] |= _latency_of(deployment)
+        with psycopg.connect(database_url, autocommit=True) as database:
+            entry["parts"] = parts(Project(deployment, read_settings(), database))
         try:
             report = verify(deployment, only=only, progress=lambda part: print(f"{part} ...", flush=True))
         except PartFailed as error:
@@ -132,9 +138,15 @@ def summary(entry: Row) -> Iterable[str]:
     if entry["pushed"] is not None:
         yield f"pushed: {', '.join(entry['pushed']) or 'nothing new'}"
     yield f"advisors: {len(entry['advisors'])} findings"
+    for name, part in entry["parts"].items():
+        yield f"{name}: {part['state']}, {part['detail']}"
     for name, latency in entry["latency_ms"].items():
         yield f"{name}: p50 {latency['p50']} ms, p95 {latency['p95']} ms"
     yield from entry["verify"]["summary"]
+
+
+def _failed(entry: Row) -> bool:
+    return any(part["state"] == PART_FAILED for part in entry["parts"].values())
 
 
 def _cli(name: str, database_url: str, command: str, *options: str) -> list[Any]:

@@ -11,6 +11,7 @@ import httpx
 import psycopg
 from jose.exceptions import JOSEError
 
+from local.operations.org_data.database import TRANSACTION_POOLER, is_transaction_pooler
 from shared.clients.http_client import http_client
 from verify import recall, temporary_rows
 from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
@@ -20,13 +21,11 @@ from verify.report import Report
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.row_states import changed_tables, row_states
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.target_deployment import Deployment, SetupFailed
+from verify.target_deployment import Deployment, Finding, SetupFailed
 from verify.target_sweep import Sweep
 from verify.temporary_rows import Memberships, TemporaryRows
 
 Connection = psycopg.Connection[Any]
-# Supabase's pooler in transaction mode, in which a lock of the session has no meaning.
-TRANSACTION_POOLER = 6543
 
 
 class PartFailed(SetupFailed):
@@ -70,6 +69,7 @@ def verify(
         before = row_states(database)
         with _part(report, "catalogue", progress):
             report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
+            report.catalogue += _issuer_findings(database, deployment)
             report.to_read = functions_to_read(database)
         with _part(report, "recall", progress):
             report.recall = recall.measure(database)
@@ -177,12 +177,12 @@ def _attempts(report: Report, sweep: Sweep) -> Iterator[None]:
 def _connect(database_url: str, *, read_only: bool = False) -> Iterator[Connection]:
     """Raises SetupFailed without the password, which the error of psycopg might have in its text."""
     try:
-        parameters = psycopg.conninfo.conninfo_to_dict(database_url)
+        is_pooler = is_transaction_pooler(database_url)
     except psycopg.ProgrammingError:
         raise SetupFailed(
             "RAG_DATABASE_URL is not the URL of a database: postgresql://user:password@host/name."
         ) from None
-    if str(parameters.get("port")) == str(TRANSACTION_POOLER):
+    if is_pooler:
         raise SetupFailed(
             f"RAG_DATABASE_URL has the port {TRANSACTION_POOLER} of the pooler in transaction mode: use the "
             "direct connection, or the pooler in session mode."
@@ -210,6 +210,18 @@ def _only_run(database: Connection) -> Iterator[None]:
     yield
 
 
+def _issuer_findings(database: Connection, deployment: Deployment) -> list[Finding]:
+    """Third-party issuers that only the functions or only rag.settings trusts."""
+    ours = deployment.third_party_issuers
+    row = database.execute("select third_party_issuers from rag.settings").fetchone()
+    if row is None or ours is None:
+        return []
+    return [
+        Finding("rag.settings", "third_party_issuers", f"RAG_THIRD_PARTY_ISSUERS differs: {name}")
+        for name in sorted({name for name, _ in ours.items() ^ row[0].items()})
+    ]
+
+
 def _require_access(database: Connection, deployment: Deployment) -> None:
     """Raises SetupFailed if an address, the key or the secret is wrong: each attack would be refused for
     that reason."""
@@ -234,6 +246,11 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
     if response.status_code == 401 and "PGRST" in response.text:
         raise SetupFailed(
             "The project does not accept tokens that this signing key signs: use a key of the project."
+        )
+    if response.status_code == 401 and "untrusted_issuer" in response.text:
+        raise SetupFailed(
+            f"The functions expect tokens of {deployment.token_issuer}, and rag.settings names another "
+            "issuer: make SUPABASE_JWT_ISSUER and the column issuer equal."
         )
     if response.status_code == 401:
         raise SetupFailed(

@@ -20,7 +20,8 @@ class Deployment:
 
     `signing_key` is the HS256 secret or the private JWK of the project. `database_url` must name a role that
     row security does not bind. `functions_secret` is RAG_FUNCTIONS_SECRET of the functions. Without an
-    operator's token the routes that need it are only attacked.
+    operator's token the routes that need it are only attacked. `third_party_issuers` are those of the
+    functions with their audiences; None: unknown.
     """
 
     url: str
@@ -33,6 +34,7 @@ class Deployment:
     worker_token: str | None = field(default=None, repr=False)
     audience: str = "authenticated"
     issuer: str | None = None
+    third_party_issuers: Mapping[str, str | None] | None = None
 
     @property
     def project_headers(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from rich.progress import Progress
 from local.errors import CommandError
 from local.operations.org_data.database import connected
 from local.progress_columns import columns
-from shared.access.token_quotas import Quota, measured
+from shared.access.token_usage import Quota, measured
 from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed, TextTooLong
 from shared.ingestion.chunking.chunked_document import passage_of
@@ -251,7 +251,8 @@ def _chunks(
 def _embedded(embedder: Embedder, chunks: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     """The embeddings of chunks. Raises EmbeddingFailed after several attempts, CommandError for a chunk that
     is too long."""
-    passages = [passage_of(embedder, row["title"], row["header"], row["content"]) for row in chunks]
+    columns = ("title", "header", "content", "section")
+    passages = [passage_of(embedder, *(row[column] for column in columns)) for row in chunks]
     for pause in (*PAUSES, None):
         try:
             vectors = embed(embedder, passages, Role.DOCUMENT, background=True)

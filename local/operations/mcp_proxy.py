@@ -11,8 +11,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from shared import PRODUCT
 from shared.clients.proxies import proxy_of_url
-from shared.config import PRODUCT
 
 # Long enough for an answer of a slow model.
 TIMEOUT_SECONDS = 300

@@ -21,7 +21,8 @@ from shared.errors import AnswersOff, NotFound, RagError
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
-from shared.observability.usage_metrics_and_audit_events import Measure, record_event
+from shared.observability.audit_events import record_event
+from shared.observability.usage_metrics import Measure
 from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (

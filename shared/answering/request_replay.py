@@ -11,8 +11,9 @@ from shared.answering import rag_rule
 from shared.answering.platform_chat.multi_step_search import SubQueryResults, median
 from shared.answering.request_recording import queries
 from shared.errors import Conflict
+from shared.observability.request_record_store import RecordRow
 from shared.services import Services
-from shared.types import Judgement, Match, Principal, Query, Row, SearchResult
+from shared.types import Judgement, Match, Principal, Query, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Replay:
     changes: tuple[RankChange, ...]
 
 
-async def replay(services: Services, caller: Principal, record: Row) -> Replay:
+async def replay(services: Services, caller: Principal, record: RecordRow) -> Replay:
     """Repeat the record's searches as the caller, and answer from them. Nothing is recorded. Raises Conflict
     for a record without valid queries, or another RagError."""
     searches = _searches(record)
@@ -54,7 +55,7 @@ async def replay(services: Services, caller: Principal, record: Row) -> Replay:
     return Replay(median(judgements), None, None, _changes(record, results.by_score()))
 
 
-def _searches(record: Row) -> list[Query]:
+def _searches(record: RecordRow) -> list[Query]:
     try:
         # The caller may not see the text of a rewritten question.
         searches = [
@@ -71,7 +72,7 @@ def _search(services: Services, caller: Principal, query: Query) -> tuple[Search
     return result, pipeline.judge_search(services, caller, query, result).judgement
 
 
-def _changes(record: Row, matches: Sequence[Match]) -> tuple[RankChange, ...]:
+def _changes(record: RecordRow, matches: Sequence[Match]) -> tuple[RankChange, ...]:
     """The new passages and the moved ones, by their ranks, then the lost ones."""
     before = {passage["chunk_id"]: passage for passage in record["passages"]}
     after = [match.chunk_id for match in matches]

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from shared.access.orgs_statistics_and_audit_events import list_orgs
+from shared.access.org_administration import list_orgs
 from shared.access.token_signer import worker_principal
 from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus

@@ -28,11 +28,11 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from shared import PRODUCT
 from shared.api.authentication import require_scope
 from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError, part_of_uri
 from shared.api.health import VERSION
 from shared.api.middleware import location_of
-from shared.config import PRODUCT
 from shared.errors import InvalidRequest, RagError
 from shared.services import Services
 from shared.text.validation_message import validation_message

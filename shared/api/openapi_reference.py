@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from shared.config import PRODUCT
+from shared import PRODUCT
 
 TITLE = PRODUCT.capitalize()
 SCHEMA = "#/components/schemas/"

@@ -1,6 +1,6 @@
 """Metrics in Prometheus' text format, read from the database.
 
-They include all instances; usage_metrics_and_audit_events.py (observability) writes them.
+They include all instances; usage_metrics.py (observability) writes them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
+from shared import PRODUCT
 from shared.clients.http_transport import deadline_at, remaining_seconds, transport_class
 from shared.clients.proxies import proxy_of_url
-from shared.config import PRODUCT
 
 if TYPE_CHECKING:
     from openai import OpenAI

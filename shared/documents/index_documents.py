@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,17 @@ from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.documents import collections
 from shared.documents.documents import first_words, title_of
-from shared.documents.named_collections import existing_documents, find, find_or_none
+from shared.documents.named_collections import DocumentState, existing_documents, find, find_or_none
 from shared.errors import error_details
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
-from shared.types import Principal, PrincipalSource, Row
+from shared.types import Principal, PrincipalSource
+
+
+class IndexDocumentRow(DocumentState):
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class IndexDocument:
     def new(cls, text: str, metadata: dict[str, Any]) -> "IndexDocument":
         return cls(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text, metadata)
 
-    def row(self) -> Row:
+    def row(self) -> "IndexDocumentRow":
         text = clean(self.text)
         return {
             "name": self.name,
@@ -45,9 +49,9 @@ class IndexDocument:
 class ChangeResult:
     """The results of changes, as rows. Absent documents have the rows of the request."""
 
-    updated: list[Row]
-    unchanged: list[Row]
-    absent: list[Row]
+    updated: list[IndexDocumentRow]
+    unchanged: list[IndexDocumentRow]
+    absent: list[IndexDocumentRow]
 
 
 def add(
@@ -57,7 +61,7 @@ def add(
     index: str,
     texts: Sequence[IndexDocument],
     guard: Guard = UNGUARDED,
-) -> list[Row]:
+) -> list[IndexDocumentRow]:
     """Add documents. Returns them in order. A new index is created with its first document. A document with
     the same text remains as it is; one whose text has changed is replaced. Raises as ingest."""
     if not texts:
@@ -70,8 +74,9 @@ def add(
     new = [text for name, text in by_name.items() if name not in equal]
     config = ChunkingConfig.of_collection(collection)
     ingest_many(database, embedder, caller, index, new_documents(new), config=config, guard=guard)
-    unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in equal.items()}
-    return [unchanged.get(text.name) or rows[text.name] for text in texts]
+    for name, row in equal.items():
+        rows[name]["metadata"] = row["metadata"]
+    return [rows[text.name] for text in texts]
 
 
 def change(
@@ -120,11 +125,11 @@ def delete(database: Database, caller: Principal, index: str) -> None:
         collections.delete(database, caller, collection["id"], cascade=True)
 
 
-def _has_text(row: Mapping[str, Any], other: Row) -> bool:
-    return bool(row["content_hash"] == other["content_hash"])
+def _has_text(row: DocumentState, other: DocumentState) -> bool:
+    return row["content_hash"] == other["content_hash"]
 
 
-def _canonical(metadata: Row) -> str:
+def _canonical(metadata: dict[str, Any]) -> str:
     # JSON distinguishes true from 1.
     return json.dumps(metadata, sort_keys=True)
 

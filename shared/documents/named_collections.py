@@ -4,20 +4,39 @@ The name of a document is its external_id, or its id where another API added it 
 """
 
 from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from shared.clients.postgrest import Database
 from shared.errors import NotFound, error_details
 from shared.types import PrincipalSource, Row
 
 
-def find(database: Database, caller: PrincipalSource, name: str) -> Row:
+class CollectionRow(TypedDict):
+    id: str
+    org_id: str
+    owner_id: str | None
+    name: str
+    config: dict[str, Any]
+
+
+class DocumentState(TypedDict):
+    """The fields of a document that show whether it has changed."""
+
+    name: str
+    content_hash: str
+    metadata: dict[str, Any]
+
+
+def find(database: Database, caller: PrincipalSource, name: str) -> CollectionRow:
     """The collection. Raises NotFound; Forbidden for another user's private collection, whose name ends in
     `:u:` and the user's id; InvalidRequest for a caller of several orgs with a token for no single one."""
     with error_details(name=name):
-        return database.row(caller, "rag_find_collection", {"collection": name}, idempotent=True)
+        row: CollectionRow
+        (row,) = database.call(caller, "rag_find_collection", {"collection": name}, idempotent=True)
+        return row
 
 
-def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row | None:
+def find_or_none(database: Database, caller: PrincipalSource, name: str) -> CollectionRow | None:
     """As `find`, but None for a collection that does not exist."""
     try:
         return find(database, caller, name)
@@ -62,8 +81,8 @@ def documents(
 
 def existing_documents(
     database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]
-) -> dict[str, Row]:
-    """The existing documents by name: document_id, content, content_hash and metadata. Raises as find."""
+) -> dict[str, DocumentState]:
+    """The existing documents by name. Raises as find."""
     arguments = {"collection": name, "names": list(documents)}
     rows = database.call(caller, "rag_find_documents", arguments, idempotent=True)
     return {row["name"]: row for row in rows}

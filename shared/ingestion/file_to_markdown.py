@@ -76,8 +76,8 @@ def convert(
     if kind == "picture" and not is_installed():
         raise _unsupported_here(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
-    metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
-    converted = _joined(kind, parsed["parts"], parsed["title"] or "", parsed["notes"])
+    metadata = {name: text for name, value in parsed.metadata.items() if (text := clean_line(value))}
+    converted = _joined(kind, parsed.parts, parsed.title or "", parsed.notes)
     return replace(converted, metadata=metadata)
 
 
@@ -87,7 +87,7 @@ def _decoded(data: bytes) -> tuple[str, Sequence[str]]:
     except UnreadableDocument:
         # The detection of encodings is a library of the parsers.
         parsed = parse_in_subprocess("text", data)
-        return parsed["parts"][0][1], parsed["notes"]
+        return parsed.parts[0][1], parsed.notes
 
 
 def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:

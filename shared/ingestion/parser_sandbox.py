@@ -11,11 +11,10 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from shared.errors import RagError, UnreadableDocument
 from shared.ingestion.parsers import ocr
-from shared.ingestion.parsers.parsed_file import READY
+from shared.ingestion.parsers.parsed_file import READY, ParsedFile
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
@@ -25,10 +24,9 @@ MEGABYTES = 2048
 
 def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
-) -> dict[str, Any]:
-    """{"parts": [[page or null, text], ...], "title": ..., "metadata": {...}, "notes": [...]} by the
-    parser of that kind (parsers/). Raises UnreadableDocument for any failure of the parser; RagError if its
-    process could not start."""
+) -> ParsedFile:
+    """The file as the parser of that kind reads it (parsers/). Raises UnreadableDocument for any failure of
+    the parser; RagError if its process could not start."""
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     program = shutil.which(ocr.PROGRAM)
@@ -48,12 +46,12 @@ def parse_in_subprocess(
         # The process did not start, or the machine lacked memory: the file may be valid.
         raise RagError(log_reason=f"no reader, exit {code}")
     try:
-        reply: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
+        reply = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
         raise UnreadableDocument(log_reason=f"exit {code}") from None
     if "code" in reply:
         raise UnreadableDocument(reply["message"], code=reply["code"], log_reason=reply.get("because"))
-    return reply
+    return ParsedFile(**reply)
 
 
 def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: float) -> tuple[bytes, int]:

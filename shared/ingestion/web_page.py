@@ -56,7 +56,7 @@ def require_content(download: Download) -> None:
 
 def parse_web(kind: str, data: bytes) -> dict[str, Any]:
     """The JSON of a parser of web_pages.py. Raises UnreadableDocument."""
-    ((_, text),) = parse_in_subprocess(kind, data)["parts"]
+    ((_, text),) = parse_in_subprocess(kind, data).parts
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from shared.clients.http_client import openai_client
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL, OPENAI_URL, EmbeddingForms, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.models.chunk_size_and_window import MINILM, MULTILINGUAL_E5, OPENAI, EmbedderLimits
+from shared.models.chunk_sizes import MINILM, MULTILINGUAL_E5, OPENAI, EmbedderLimits
 from shared.models.embedder_window import reported_window
 from shared.models.embedding_roles import Roles, each_role, forms_of
 from shared.models.openai_embedder import OpenAIEmbedder, failure

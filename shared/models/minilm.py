@@ -15,7 +15,7 @@ from tokenizers import Encoding, Tokenizer
 
 from shared.config import LOCAL_MODEL
 from shared.models.bert_network import network
-from shared.models.chunk_size_and_window import MINILM
+from shared.models.chunk_sizes import MINILM
 from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.local_encoder import LocalEncoder, file_of_package
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shared.config import MULTILINGUAL_MODEL
 from shared.models.bert_network import network
-from shared.models.chunk_size_and_window import MULTILINGUAL_E5
+from shared.models.chunk_sizes import MULTILINGUAL_E5
 from shared.models.embedding_roles import Roles, each_role, known_forms
 from shared.models.local_encoder import Inputs, LocalEncoder, Tokens
 from shared.models.multilingual_e5_weights import WeightsFile, dequantised

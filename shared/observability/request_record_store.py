@@ -5,7 +5,7 @@ The database decides whether an org records requests (rag.orgs.record_days)."""
 import logging
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypedDict
 
 from cachetools import TTLCache
 
@@ -64,9 +64,33 @@ class RequestRecorder:
             self._off.clear()
 
 
-def get(database: Database, caller: Principal, record_id: str) -> Row:
+class RecordedPassage(TypedDict):
+    """`title`: None for a passage that the caller does not see."""
+
+    rank: int
+    chunk_id: str
+    document_id: str
+    title: str | None
+
+
+class RecordRow(TypedDict):
+    """The fields of a record that a replay reads; it has more. `queries`: each with its text and the options
+    of its search."""
+
+    id: str
+    org_id: str
+    function: str
+    question: str
+    queries: list[Row]
+    passages: list[RecordedPassage]
+    is_answered: bool
+    answer: str | None
+
+
+def get(database: Database, caller: Principal, record_id: str) -> RecordRow:
     """The record of that id or request id. Raises NotFound."""
-    return dict(database.call(caller, "rag_get_record", {"record_id": record_id}, idempotent=True))
+    record: RecordRow = database.call(caller, "rag_get_record", {"record_id": record_id}, idempotent=True)
+    return record
 
 
 def rate(

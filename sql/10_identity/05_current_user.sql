@@ -42,12 +42,20 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
-  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+  if (issuer = own or own is null and (issuer is null or issuer like '%/auth/v1'))
+    -- As the functions, and as PostgREST's jwt-aud, which a project with third-party issuers cannot set.
+    and coalesce(claims -> 'aud' @> '"authenticated"', true)
+  then
     -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
     perform set_config('rag.own_issuer', issuer, true);
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
+    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+      select from pg_proc
+      where oid = to_regprocedure('rag.memberships()')
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
   then
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
@@ -59,7 +67,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'and for a third-party token with the claim rag.';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
 
 create function rag.token_claim()
 returns jsonb

@@ -108,6 +108,8 @@ create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.collections
     where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))

@@ -134,6 +134,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.object_removals
   set due_at = storable_until, attempts = 0
   where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path

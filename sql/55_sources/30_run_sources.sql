@@ -100,6 +100,8 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.sources as ended
   set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
     resume_after = rag_end_source.resume_after,

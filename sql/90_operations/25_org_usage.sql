@@ -60,6 +60,8 @@ create function public.rag_remove_old_calls()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())

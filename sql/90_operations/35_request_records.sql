@@ -186,6 +186,8 @@ as $$
 declare
   removed integer;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   delete from rag.request_records
   where (org_id, id) in (
     select expired.org_id, expired.id from rag.request_records as expired where expired.expires_at <= now() limit 10000);

@@ -24,12 +24,12 @@ create policy "no user reads other embeddings" on rag.other_embeddings
   for all to authenticated using (false);
 
 create function rag.chunks_to_embed(org_id uuid, model text, after uuid, max_items integer)
-returns table (chunk_id uuid, title text, header text, content text)
+returns table (chunk_id uuid, title text, header text, content text, section text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content
+  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content, chunks.metadata ->> 'section'
   from rag.chunks
   join rag.documents on documents.org_id = chunks.org_id and documents.id = chunks.document_id
   where chunks.org_id = chunks_to_embed.org_id and chunks.id > chunks_to_embed.after
@@ -45,7 +45,7 @@ $$;
 
 comment on function rag.chunks_to_embed is
   'The chunks of an org, by id, that have no embedding of the model, with what the embedder reads: the document''s '
-  'title, the chunk''s header, its text.';
+  'title, the chunk''s header, its text, its section.';
 
 create function rag.put_other_embeddings(org_id uuid, model text, embeddings jsonb)
 returns void

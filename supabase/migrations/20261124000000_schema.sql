@@ -560,12 +560,20 @@ begin
     return nullif(claims ->> 'sub', '')::uuid;
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
-  if issuer = own or own is null and (issuer is null or issuer like '%/auth/v1') then
+  if (issuer = own or own is null and (issuer is null or issuer like '%/auth/v1'))
+    -- As the functions, and as PostgREST's jwt-aud, which a project with third-party issuers cannot set.
+    and coalesce(claims -> 'aud' @> '"authenticated"', true)
+  then
     -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.
     perform set_config('rag.own_issuer', issuer, true);
     return nullif(claims ->> 'sub', '')::uuid;
   elsif others ? issuer and not claims ? 'rag'
     and (others -> issuer = 'null' or claims -> 'aud' @> (others -> issuer))
+    -- An adopter's memberships() that contains auth.uid() would take this subject for the user of Supabase Auth with that id.
+    and not (translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
+      select from pg_proc
+      where oid = to_regprocedure('rag.memberships()')
+        and coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
   then
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
@@ -577,7 +585,7 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'and for a third-party token with the claim rag.';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID while rag.memberships() contains auth.uid().';
 
 create function rag.token_claim()
 returns jsonb
@@ -1601,6 +1609,54 @@ begin
 end;
 $$;
 
+-- Names of private collections: a name that ends in ":u:" and a user's id denotes that user's collection, which only this
+-- user and the org's admins may create or name.
+
+create function rag.owner_in_name(name text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+$$;
+
+comment on function rag.owner_in_name is
+  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
+  'other name.';
+
+create function rag.check_owner_in_name(org_id uuid, name text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
+  then
+    raise exception 'This name belongs to another user. Choose another name.'
+      using errcode = 'PT403', detail = 'another_users_name';
+  end if;
+end;
+$$;
+
+comment on function rag.check_owner_in_name is
+  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
+
+create function rag.new_collection_owner(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
+    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.owner_in_name(new_collection_owner.name);
+end;
+$$;
+
+comment on function rag.new_collection_owner is
+  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
+  'raises, and PT400 for a name that ends in an invalid user id.';
+
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
 -- (20_manage_collections.sql); a collection is also created with the first document that names it.
@@ -1685,51 +1741,6 @@ create policy "a bound key stays in its collection" on rag.collections
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
-
-create function rag.owner_in_name(name text)
-returns uuid
-language sql immutable security invoker set search_path = ''
-as $$
-  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
-$$;
-
-comment on function rag.owner_in_name is
-  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
-  'other name.';
-
-create function rag.check_owner_in_name(org_id uuid, name text)
-returns void
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
-    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
-  then
-    raise exception 'This name belongs to another user. Choose another name.'
-      using errcode = 'PT403', detail = 'another_users_name';
-  end if;
-end;
-$$;
-
-comment on function rag.check_owner_in_name is
-  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
-
-create function rag.new_collection_owner(org_id uuid, name text)
-returns uuid
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
-  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
-    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
-  end if;
-  return rag.owner_in_name(new_collection_owner.name);
-end;
-$$;
-
-comment on function rag.new_collection_owner is
-  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
-  'raises, and PT400 for a name that ends in an invalid user id.';
 
 create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
@@ -2245,6 +2256,8 @@ create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.collections
     where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))
@@ -5597,6 +5610,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.object_removals
   set due_at = storable_until, attempts = 0
   where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
@@ -5758,7 +5773,7 @@ comment on function rag.take_upload is
 
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
 -- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
--- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
+-- it (40_claim_deliveries.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -6073,7 +6088,8 @@ create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
   deferrable initially deferred for each row execute function rag.enqueue_document_event();
 
--- Functions that the worker calls to claim, send and finish deliveries, under its own role.
+-- Functions that the worker calls to claim and end deliveries, under its own role.
+-- shared/documents/webhook_delivery_attempts.py sends them, and decides when to try again.
 
 create function rag.clear_deliveries()
 returns void
@@ -6230,6 +6246,8 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
@@ -6997,6 +7015,8 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   update rag.sources as ended
   set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
     resume_after = rag_end_source.resume_after,
@@ -13062,6 +13082,8 @@ create function public.rag_remove_old_calls()
 returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Raises PT401 for a token of another issuer.
+  select rag.current_user_id();
   with removed as (
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
@@ -13888,6 +13910,8 @@ as $$
 declare
   removed integer;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   delete from rag.request_records
   where (org_id, id) in (
     select expired.org_id, expired.id from rag.request_records as expired where expired.expires_at <= now() limit 10000);
@@ -14603,12 +14627,12 @@ create policy "no user reads other embeddings" on rag.other_embeddings
   for all to authenticated using (false);
 
 create function rag.chunks_to_embed(org_id uuid, model text, after uuid, max_items integer)
-returns table (chunk_id uuid, title text, header text, content text)
+returns table (chunk_id uuid, title text, header text, content text, section text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content
+  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content, chunks.metadata ->> 'section'
   from rag.chunks
   join rag.documents on documents.org_id = chunks.org_id and documents.id = chunks.document_id
   where chunks.org_id = chunks_to_embed.org_id and chunks.id > chunks_to_embed.after
@@ -14624,7 +14648,7 @@ $$;
 
 comment on function rag.chunks_to_embed is
   'The chunks of an org, by id, that have no embedding of the model, with what the embedder reads: the document''s '
-  'title, the chunk''s header, its text.';
+  'title, the chunk''s header, its text, its section.';
 
 create function rag.put_other_embeddings(org_id uuid, model text, embeddings jsonb)
 returns void

@@ -64,7 +64,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if target.is_relative_to(workdir):
             (source,) = sources
             copied = root / target.relative_to("/")
-            shutil.copytree(ROOT / source, copied, ignore=shutil.ignore_patterns("__pycache__"))
+            # With the bytecode, which the Dockerfile compiles.
+            shutil.copytree(ROOT / source, copied)
     return root / Path(workdir).relative_to("/")
 
 

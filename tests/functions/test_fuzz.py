@@ -54,6 +54,7 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     store = {"RAG_SNAPSHOT_URL": f"file://{stack.folder}/fuzzed"}
     environment = {
         **stack.function_environment(), **UNLIMITED, **store, "PORT": str(port), "PYTHONPATH": str(ROOT),
+        "WEB_CONCURRENCY": "1",
     }  # fmt: skip
     log = stack.folder / "logs" / "fuzzed.log"
     child = start([sys.executable, "-m", "functions.server"], environment, log)

@@ -18,7 +18,7 @@ from functions import indexes, knowledge
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.api import ingestion_guard
 from shared.config import Settings
-from shared.models.chunk_size_and_window import OPENAI
+from shared.models.chunk_sizes import OPENAI
 from shared.models.embeddings import EMBEDDED_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World

@@ -1,6 +1,5 @@
 """Users of Clerk and Auth0 over the functions and straight through PostgREST; tokens that confuse issuers."""
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,37 +55,35 @@ class Deployment:
 @pytest.fixture(scope="module")
 def deployment(stack: Stack, world: World, settings: Settings, tmp_path_factory: Any) -> Iterator[Deployment]:
     folder: Path = tmp_path_factory.mktemp("deployment")
-    secret = base64.urlsafe_b64encode(str(stack.signing_key).encode()).decode().rstrip("=")
-    keys = [{"kty": "oct", "k": secret, "alg": "HS256"}, *map(public, KEYS.values())]
     address = f"http://127.0.0.1:{free_port()}"
-    environment = {
-        **stack._postgrest_environment(),
-        "PGRST_JWT_SECRET": json.dumps({"keys": keys}),
-        "PGRST_SERVER_PORT": address.rpartition(":")[2],
-    }
-    # Their audiences differ.
-    del environment["PGRST_JWT_AUD"]
     own = access_tokens.issuer(stack.url)
     world.sql("update rag.settings set issuer = %s, third_party_issuers = %s", own, json.dumps(AUDIENCES))
-    postgrest = start([postgrest_binary()], environment, folder / "postgrest.log")
-    try:
-        wait_until_ready(lambda: is_responding(address), postgrest, folder / "postgrest.log", seconds=120)
-        with StandIn() as clerk, StandIn() as auth0, proxy_to(address, "/rest/v1") as (project, _):
-            issuers = []
-            for server, issuer in ((clerk, CLERK), (auth0, AUTH0)):
-                server.replies(Reply(json={"keys": [public(KEYS[issuer])]}))
-                fields = {"issuer": issuer, "jwks_url": server.url, "audience": AUDIENCES[issuer]}
-                issuers.append(ThirdPartyIssuer.model_validate(fields))
-            changes = {
-                "supabase_url": project,
-                "supabase_jwt_issuer": own,
-                "rag_third_party_issuers": issuers,
-            }
-            with services_with(settings, **changes) as services, site(services) as functions:
+    with StandIn() as clerk, StandIn() as auth0, pytest.MonkeyPatch.context() as shell:
+        issuers = []
+        for server, issuer in ((clerk, CLERK), (auth0, AUTH0)):
+            server.replies(Reply(json={"keys": [public(KEYS[issuer])]}))
+            issuers.append({"issuer": issuer, "jwks_url": server.url, "audience": AUDIENCES[issuer]})
+        shell.setenv("RAG_THIRD_PARTY_ISSUERS", json.dumps(issuers))
+        environment = {
+            **stack._postgrest_environment(),
+            "PGRST_SERVER_PORT": address.rpartition(":")[2],
+        }
+        changes = {
+            "supabase_jwt_issuer": own,
+            "rag_third_party_issuers": [ThirdPartyIssuer.model_validate(each) for each in issuers],
+        }
+        postgrest = start([postgrest_binary()], environment, folder / "postgrest.log")
+        try:
+            wait_until_ready(lambda: is_responding(address), postgrest, folder / "postgrest.log", seconds=120)
+            with (
+                proxy_to(address, "/rest/v1") as (project, _),
+                services_with(settings, supabase_url=project, **changes) as services,
+                site(services) as functions,
+            ):
                 yield Deployment(functions, address, stack)
-    finally:
-        postgrest.stop()
-        world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
+        finally:
+            postgrest.stop()
+            world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
 
 
 @pytest.fixture
@@ -190,6 +187,7 @@ REFUSED: dict[str, Make] = {
     "no issuer": lambda people, subject: token(CLERK, people.ada.id, iss=None),
     "another audience": lambda _people, subject: token(AUTH0, subject, aud="another"),
     "no audience": lambda _people, subject: token(AUTH0, subject, aud=None),
+    "Supabase Auth's issuer, for another audience": lambda people, _subject: people.ada.token(aud="another"),
     "a claim of an org": lambda people, subject: token(CLERK, subject, rag={"org": people.acme.id}),
     "a claim of the metrics": lambda _people, subject: token(CLERK, "", rag={"metrics": True}),
     "the role of the worker": lambda _people, subject: token(CLERK, subject, role="rag_worker"),

@@ -21,10 +21,12 @@ from functions.server import process_count
 from local import ROOT
 from local.child_processes import Child, free_port, port_is_free, wait_for_end
 from local.errors import CommandError
+from local.npm_tools import npm_path, npm_program
 from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
 from local.worker_supervision import restart_dead_worker
 from tests.local.command_line import run_local
+from tests.stand_in_server import Reply, StandIn
 
 # A shell in which libpq, the locale, the terminal and every proxy are set for something else.
 SHELL = {
@@ -343,3 +345,36 @@ def test_a_stack_keeps_the_postgres_version_of_its_data(folder: Path):
     process = run_local(folder, "up", "--postgres", "16")
     assert process.returncode == 1
     assert "holds data of Postgres 18" in process.stderr
+
+
+def test_a_stack_trusts_the_third_party_issuers_of_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The commands of docs/third-party-sign-in.md, with a stand-in for the file server."""
+    page = (ROOT / "docs" / "third-party-sign-in.md").read_text()
+    (commands,) = re.findall(r"```bash\n(npx supabase gen .*?)python3 -m http.server", page, re.DOTALL)
+    (issuers,) = re.findall(r"export RAG_THIRD_PARTY_ISSUERS='(.*http://127.*)'", page)
+    commands = commands.replace("npx supabase", str(npm_program("supabase")))
+    commands = commands.replace(".venv/bin/python", sys.executable)
+    environment = {"PATH": npm_path(), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, check=True)
+    headers = {"Authorization": f"Bearer {(tmp_path / 'token.txt').read_text().strip()}"}
+    with StandIn() as issuer, Stack.temporary("es256") as stack:
+        issuer.replies(Reply(json=json.loads((tmp_path / "jwks.json").read_text())))
+        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", issuers.replace("http://127.0.0.1:8001", issuer.url))
+        stack.up(0, durable=False)
+        with psycopg.connect(stack.database_url()) as connection:
+            connection.execute(
+                "insert into rag.members (org_id, user_id) select min(id::text)::uuid, "
+                "rag.third_party_user_id('https://clerk.example', 'user_2abc') from rag.orgs"
+            )
+        assert httpx.get(f"{stack.url}/v1/collections", headers=headers).status_code == 200
+        # Straight through PostgREST, and for the stack's own users.
+        for bearer in (headers, {"Authorization": f"Bearer {stack.token('ines@halden.example')}"}):
+            direct = httpx.post(
+                f"{stack.url}/rest/v1/rpc/rag_search",
+                json={"query_text": "kettle", "mode": "keyword"},
+                headers=bearer | {"apikey": stack.publishable_key},
+            )
+            assert direct.status_code == 200, direct.text
+        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", "[{}]")
+        with pytest.raises(CommandError, match="RAG_THIRD_PARTY_ISSUERS is no list of issuers"):
+            stack._postgrest_environment()

@@ -33,7 +33,7 @@ APART = {
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
     "shared.ingestion.parsers.pdf_lines", "shared.ingestion.parsers.pdf_annotations",
-    "shared.ingestion.parsers.pdf_pictures",
+    "shared.ingestion.parsers.pdf_pictures", "shared.ingestion.parsers.pdf_grids",
     "shared.ingestion.parsers.office_xml", "shared.ingestion.parsers.office_drawings",
     "shared.ingestion.parsers.office_equations", "shared.ingestion.parsers.symbol_fonts",
     "shared.ingestion.parsers.word",

@@ -63,6 +63,13 @@ def rows(stack: Stack, database: str, statement: str, user: str = "postgres") ->
 
 
 # What docs/own-members.md assumes of an adopter's own table of members, and a bucket of theirs.
+DEFINER_FUNCTIONS_OF_USERS = """
+  select oid::regprocedure::text
+  from pg_proc
+  where pronamespace = 'public'::regnamespace and prosecdef
+    and (has_function_privilege('anon', oid, 'execute')
+      or has_function_privilege('authenticated', oid, 'execute'))
+"""
 OWN_TABLES = """
   create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
   create table public.team_members (
@@ -325,6 +332,9 @@ def test_the_advisors_report_nothing_beside_an_adopters_own_members(
     rows(stack, database, "; ".join([OWN_TABLES, *statements]))
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
+    # Lints of Supabase's dashboard that this CLI lacks.
+    assert rows(stack, database, DEFINER_FUNCTIONS_OF_USERS) == []
+    assert rows(stack, database, "select id from storage.buckets where public") == []
 
 
 def test_the_advisors_would_report_something(stack: Stack, cloned: Callable[[str], str]):

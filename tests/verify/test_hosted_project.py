@@ -2,15 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from local import ROOT
 from local.errors import CommandError
+from local.seed_demo import settings_of
 from local.stack import Stack
+from local.verify_command import deployment_of
+from tests import hosted_rehearsal
+from tests.stand_in_server import Reply, StandIn
 from tests.verify.test_run import TARGETS, secrets_of
 from verify import command, hosted_project
+from verify.hosted_parts import CHECKS, Project, parts
 
 PLANTED = "planted-secret-7f3x-of-a-role"
 ROLES = {"anon", "authenticated", "authenticator", "postgres", "rag_worker", "service_role"}
@@ -52,6 +60,7 @@ def check(record: Path, stack: Stack) -> None:
     )
     assert int(entry["limits"]["max_connections"]) > 0
     assert "extension vector" in entry["limits"]
+    assert {part["state"] for part in entry["parts"].values()} <= {"ok", "absent"}
     assert set(entry["latency_ms"]) == {"database", "postgrest", "functions"}
     for latency in entry["latency_ms"].values():
         assert 0 < latency["p50"] <= latency["p95"]
@@ -72,6 +81,42 @@ def test_the_record_has_all_parts_and_no_secret(
     assert hosted_project.main(arguments, TARGETS.__contains__) == command.SAME, capsys.readouterr().err
     check(path, stack)
     assert "pushed: nothing new" in capsys.readouterr().out
+
+
+def project_of(stack: Stack, database: psycopg.Connection[Any], project_url: str = "") -> Project:
+    deployment = replace(deployment_of(stack), project_url=project_url or stack.url)
+    return Project(deployment, settings_of(stack), database)
+
+
+def test_parts_that_a_project_lacks_are_absent(stack: Stack):
+    with psycopg.connect(stack.database_url(), autocommit=True) as database:
+        states = {name: part["state"] for name, part in parts(project_of(stack, database)).items()}
+    assert states == dict.fromkeys(CHECKS, "absent") | {"keys": "ok"}
+
+
+def test_faults_of_parts_are_found(stack: Stack):
+    with (
+        psycopg.connect(stack.database_url("supabase_admin"), autocommit=True) as database,
+        database.transaction(force_rollback=True),
+        StandIn() as anything,
+    ):
+        anything.replies(Reply(json={}))
+        for name in ("vault.sql", "realtime.sql"):
+            database.execute((ROOT / "tests" / name).read_bytes())
+        database.execute(
+            "grant usage on schema vault to authenticated; "
+            "grant select on vault.decrypted_secrets to authenticated"
+        )
+        found = parts(project_of(stack, database, project_url=anything.url))
+    expected = {
+        "keys": "no key: 200 instead of 401; an unknown key: 200 instead of 401; another key as bearer",
+        "Vault": "Vault is readable by authenticated",
+        "Realtime": "0 of 4 policies, 1 of 1 message",
+        "edge function": "200 instead of 401",
+    }
+    assert {name: found[name]["state"] for name in expected} == dict.fromkeys(expected, "failed")
+    for name, detail in expected.items():
+        assert detail in found[name]["detail"]
 
 
 @pytest.mark.parametrize("output", ["", "Done.", "[]", "{}", '{"migrations": null}'])
@@ -104,3 +149,18 @@ def test_a_failure_is_one_line_without_a_secret(
     assert hosted_project.main([]) == command.FAILED
     assert "Set RAG_DATABASE_URL" in capsys.readouterr().err
     assert not path.exists()
+
+
+@pytest.mark.long
+def test_the_rehearsal_differs_in_no_part(tmp_path: Path):
+    if hosted_rehearsal.HostedProject.pooler() is None:
+        pytest.skip("no pgbouncer here: apt-get install pgbouncer")
+    status, entry = hosted_rehearsal.rehearse(tmp_path / "record.json")
+    assert {name: part["state"] for name, part in entry["parts"].items()} == dict.fromkeys(CHECKS, "ok")
+    assert status == command.SAME, entry["verify"]["findings"]
+
+
+def test_the_page_of_the_rehearsal_has_all_parts():
+    text = hosted_rehearsal.PAGE.read_text()
+    assert [name for name in CHECKS if f"| {name} | ok: " not in text] == []
+    assert "failed: " not in text

@@ -432,6 +432,31 @@ def test_a_run_acts_as_users_of_the_issuer_in_the_settings(world: World, deploym
     assert [entry.recall for entry in report.recall if entry.expected] == [1]
 
 
+def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
+    world: World, deployment: Deployment
+):
+    own, clerk, auth0 = deployment.token_issuer, "https://app.clerk.example", "https://app.auth0.example/"
+    change = "update rag.settings set issuer = %s, third_party_issuers = %s::jsonb"
+
+    def findings(issuers: dict[str, str | None] | None) -> set[tuple[str, str]]:
+        report = verify(replace(deployment, third_party_issuers=issuers), only=lambda _: False)
+        return {(each.attack, each.detail) for each in report.findings}
+
+    assert findings({}) == set()
+    try:
+        world.sql(change, own, json.dumps({clerk: None, auth0: "app"}))
+        assert findings({clerk: None, auth0: "app"}) == findings(None) == set()
+        missing = ("third_party_issuers", f"RAG_THIRD_PARTY_ISSUERS differs: {auth0}")
+        assert findings({clerk: None}) == findings({clerk: None, auth0: "another"}) == {missing}
+        world.sql(change, f"{own}x", "{}")
+        with pytest.raises(
+            SetupFailed, match=f"expect tokens of {own}, and rag.settings names another issuer"
+        ):
+            findings({})
+    finally:
+        world.sql(change, None, "{}")
+
+
 def test_a_refused_issuer_is_no_refused_attack(deployment: Deployment):
     refusal = "do $$ begin raise exception 'issuer' using errcode = 'PT401'; end $$"
     with connected(deployment) as connection, connection.transaction(force_rollback=True):

@@ -14,7 +14,7 @@ from shared.errors import GenerationFailed
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusal_texts import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of, usage_in
-from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
+from shared.observability.usage_metrics import RequestTimer, timed_async
 from shared.services import Services
 from shared.text.chat_messages import count_usage
 from shared.text.history_trimming import HISTORY_TOKENS

@@ -7,7 +7,7 @@ from typing import Any
 from shared.errors import InvalidRequest
 from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
-from shared.models.chunk_size_and_window import MINILM
+from shared.models.chunk_sizes import MINILM
 from shared.models.embeddings import Embedder
 from shared.text.chat_messages import text_of
 from shared.text.history_trimming import INSTRUCTIONS, trim_history

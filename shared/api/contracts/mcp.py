@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from shared import PRODUCT
 from shared.api.contracts.platform.documents import ExternalId, Status, Title
 from shared.api.contracts.shared_fields import (
     Level,
@@ -27,7 +28,6 @@ from shared.api.contracts.shared_fields import (
     WithoutNul,
     location_of,
 )
-from shared.config import PRODUCT
 from shared.errors import InvalidRequest, NotFound, RagError
 from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of

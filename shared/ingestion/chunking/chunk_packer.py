@@ -14,6 +14,8 @@ from shared.ingestion.chunking.boundaries import Break, Span
 from shared.ingestion.chunking.text_parts import Part, SplitText
 
 CountTokens = Callable[[str], int]
+# The cells of a record have at most so many characters on average.
+RECORD_CELL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,18 @@ class _Piece:
     rest: int = 0
 
 
-def pack(text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens) -> list[Chunk]:
+def pack(
+    text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens, record_size: int = 0
+) -> list[Chunk]:
     """Chunks of at most `size` tokens, each beginning with up to `overlap` tokens of the one before. Only a
-    single character may cost more. Raises ValueError unless 0 <= overlap < size."""
+    single character may cost more, and a record, the row of a table with short cells: up to `record_size`,
+    since a value says nothing without the others. Raises ValueError unless 0 <= overlap < size."""
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
     groups: list[list[_Piece]] = []
     running: list[_Piece] = []
     cost = 0
-    for piece in _pieces(text, split_text, size, count):
+    for piece in _pieces(text, split_text, size, count, record_size):
         if running and _starts_chunk(running, cost, piece, size):
             is_repeated = piece.part.break_before == Break.NONE
             running = _close(running, piece, groups, size, overlap if is_repeated else 0)
@@ -123,12 +128,15 @@ def _overlap(group: list[_Piece], overlap: int) -> list[_Piece]:
     return tail
 
 
-def _pieces(text: str, split_text: SplitText, size: int, count: CountTokens) -> list[_Piece]:
+def _pieces(
+    text: str, split_text: SplitText, size: int, count: CountTokens, record_size: int
+) -> list[_Piece]:
     end = 0
     pieces: list[_Piece] = []
     for whole in split_text.parts:
         tokens = count(text[whole.start : whole.end])
-        parts = [whole] if tokens <= size else _parts(text, whole, size, count)
+        limit = max(size, record_size) if _is_record(text, whole) else size
+        parts = [whole] if tokens <= limit else _parts(text, whole, size, count)
         for number, part in enumerate(parts):
             tokens = tokens if part is whole else count(text[part.start : part.end])
             # Further pieces of a part that is no heading have no break.
@@ -136,6 +144,12 @@ def _pieces(text: str, split_text: SplitText, size: int, count: CountTokens) -> 
             pieces.append(_Piece(own, tokens, count(text[end : part.end])))
             end = part.end
     return _with_rest_of_blocks(pieces, split_text.blocks, size) if split_text.blocks else pieces
+
+
+def _is_record(text: str, part: Part) -> bool:
+    """Whether the part is a row of a table with short cells."""
+    length = part.end - part.start
+    return text[part.start] == "|" and text.count("|", part.start, part.end) * RECORD_CELL >= length
 
 
 def _with_rest_of_blocks(pieces: list[_Piece], blocks: Sequence[Span], size: int) -> list[_Piece]:

@@ -13,13 +13,15 @@ from shared.ingestion.chunking.chunk_packer import Chunk, pack
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
-from shared.models.chunk_size_and_window import ChunkSizes, EmbedderLimits, configured_sizes
+from shared.models.chunk_sizes import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 from shared.models.vectors import vector_literal
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
+# The longest record that is not divided.
+RECORD_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,22 @@ def short_title(embedder: Embedder, title: str) -> str:
     return title
 
 
-def passage_of(embedder: Embedder, title: str, header: str | None, text: str) -> str:
-    """The title, and the chunk: with the names of its columns or with its header, where they fit."""
+def passage_of(embedder: Embedder, title: str, header: str | None, text: str, section: str | None) -> str:
+    """The title, and the chunk: rows with the title of their section and the names of their columns, or with
+    their header, where these fit. A longer passage is cut at the embedder's window.
+
+    `section`: the titles of the headings above the chunk, joined by " > "."""
     label = f"{short_title(embedder, title)}\n"
     room = embedder.window - SPECIAL_TOKENS
-    forms = [_with_names(header, text), f"{header}\n{text}" if header else ""]
+    named, heading = _with_names(header, text), (section or "").rpartition(" > ")[2]
+    if named and heading and heading != title and not text.startswith("#"):
+        named = f"{short_title(embedder, heading)}\n{named}"
+    forms = [named, f"{header}\n{text}" if header else ""]
     fitting = (form for form in forms if form and embedder.count_tokens(label + form) <= room)
-    return label + next(fitting, text)
+    passage = label + next(fitting, text)
+    while (tokens := embedder.count_tokens(passage)) > room and len(passage) > len(label) + 1:
+        passage = passage[: max(len(label) + 1, len(passage) * room // tokens)]
+    return passage
 
 
 def _with_names(header: str | None, text: str) -> str:
@@ -154,13 +165,13 @@ def chunk_document(
     def header(item: Chunk) -> str:
         return text[slice(*item.header)] if item.header else ""
 
-    chunks = pack(text, split_text, sizes.size, sizes.overlap, count)
+    chunks = pack(text, split_text, sizes.size, sizes.overlap, count, RECORD_TOKENS)
     if plan.document_type == "table":
         # Rows mean little without their header: the chunks of a table leave room for it, up to a quarter.
         costs = {cost_of_header(header(item)) for item in chunks}
         if longest := max((cost for cost in costs if cost <= room // 4), default=0):
             sizes = sizes.within(room - longest)
-            chunks = pack(text, split_text, sizes.size, sizes.overlap, count)
+            chunks = pack(text, split_text, sizes.size, sizes.overlap, count, RECORD_TOKENS)
     if max_chunks is not None and len(chunks) > max_chunks:
         raise UnreadableDocument(
             f"The document makes more than {max_chunks:,} chunks: divide it, or set a larger chunk size.",
@@ -168,5 +179,10 @@ def chunk_document(
         )
     outline = Outline(text, pages, split_text.headings)
     entities = extract_rows(title, [item.text for item in chunks], check) if config.is_graph_enabled else None
-    passages = [passage_of(embedder, title, header(item), item.text) for item in chunks]
+    passages = [
+        passage_of(
+            embedder, title, header(item), item.text, outline.location(item.start, item.end).get("section")
+        )
+        for item in chunks
+    ]
     return ChunkedDocument(chunks, passages, sizes, outline, entities)

@@ -32,7 +32,7 @@ def code_structure(text: str, language: str) -> tuple[list[int], list[Span]]:
     """Positions within long lines at which they may be divided; and blocks, the spans that should stay in one
     chunk, from the first comment to the end of the last line, in any order, some within others."""
     try:
-        ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
+        ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode()).parts
     except UnreadableDocument:
         # The parser failed, for example at a million nested brackets.
         reply = '{"cuts": [], "blocks": [], "broken": true}'

@@ -9,10 +9,17 @@ from typing import Any
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.excel_merged_cells import Row, Sheet, repeat_merged
 from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
-from shared.ingestion.parsers.excel_tables import Row, Sheet, repeat_merged, tables
+from shared.ingestion.parsers.excel_tables import tables
 from shared.ingestion.parsers.markdown_table import MAX_CELLS
-from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
+from shared.ingestion.parsers.number_format import (
+    BUILT_IN,
+    separators_of,
+    shown_number,
+    shown_text,
+    with_separators,
+)
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
     Package,
@@ -64,6 +71,7 @@ class _Book:
         self._fonts: dict[str, str] = {}
         self._codes: dict[str, str] = {}
         self._read_styles()
+        self._separators = separators_of(self._codes.values(), self._texts)
         self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
@@ -227,7 +235,8 @@ class _Book:
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
         elif kind == "n":
             with suppress(ValueError, ArithmeticError):
-                return shown_number(float(text), code, from_1904=self._from_1904), True
+                number = shown_number(float(text), code, from_1904=self._from_1904)
+                return with_separators(number, self._separators), True
         elif kind == "d":
             return text.removesuffix("T00:00:00").replace("T", " "), True
         elif kind == "e":

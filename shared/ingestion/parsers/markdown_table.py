@@ -16,6 +16,7 @@ _HEADER = re.compile(r" {0,3}[^\s|]")
 _RULE = re.compile(r" {0,3}:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++\|?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
+_DATE = re.compile(r"(?:\d{1,2}[./-]\d{1,2}[./-])?(?:19|20)\d\d(?:-\d\d-\d\d)?")
 
 
 def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
@@ -132,9 +133,11 @@ _UNIT = re.compile(r"[^\W\d_]|:")
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: no cell has a number in the form of most cells below it, other
-    than a year, and unless the numbers are a count, or a scale beside a name."""
+    than a year, and unless the numbers are a count, or a scale beside a name; and it is no name and value."""
     if len(rows) < 2:
         return True
+    if _is_pair(rows[0]) and 2 * sum(map(_is_pair, rows[1:])) > len(rows) - 1:
+        return False
     first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
     numbers = [int(cell[:18]) for cell in map(str.strip, rows[0]) if cell.isdecimal()]
     is_count = len(numbers) > 2 and all(other == one + 1 for one, other in pairwise(numbers))
@@ -148,6 +151,16 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
             for at, form in enumerate(first)
         )
     )
+
+
+def _is_pair(row: Sequence[str]) -> bool:
+    """Whether a row of two cells is a name and a value other than a year or a date, or has a colon."""
+    cells = [*map(str.strip, row)]
+    if len(cells) != 2 or not cells[0]:
+        return False
+    name, value = cells
+    is_number = _VALUE.fullmatch(value) and not (value[0].isalpha() or _DATE.fullmatch(value))
+    return name.endswith(":") or bool(is_number)
 
 
 def _is_scale(header: Sequence[str], names: Sequence[str]) -> bool:

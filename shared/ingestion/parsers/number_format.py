@@ -1,7 +1,7 @@
 """Numbers, dates and times as Excel shows them, by the codes of their formats (ECMA-376, 18.8.31)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
@@ -34,6 +34,17 @@ _COMPARED = {
     ">=": lambda a, b: a >= b, "=": lambda a, b: a == b, "<>": lambda a, b: a != b,
 }  # fmt: skip
 
+# The language of a format ([$€-407], [$-40C]); the currencies that comma languages write behind the number.
+_LANGUAGE = re.compile(r"\[\$[^\]-]*-(?:[0-9A-F]*)([0-9A-F]{3})\]", re.IGNORECASE)
+_CURRENCY_BEHIND = re.compile(r"[0#?%](?:\\? |[_*].|\"\s?)*(?:\[\$)?\"?(?:€|kr|zł|Kč|Ft|lei|₽)")
+_LETTERS = re.compile(r"[^\W\d_]*[äöüßéèêàçñõãłąęśżźčřšžåæø][^\W\d_]*", re.IGNORECASE)
+_COMMA_WORDS = 3
+_SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
+# The language numbers of Windows of languages with a decimal comma, with a point and with a space between
+# thousands: German, Spanish, Italian, Dutch, Portuguese, Danish, Turkish; French, Finnish, and Slavic ones.
+_GROUPED_BY_POINT = {"407", "c07", "40a", "c0a", "410", "413", "813", "416", "816", "406", "41f"}
+_GROUPED_BY_SPACE = {"40c", "80c", "c0c", "40b", "405", "415", "419", "41d", "414", "422", "41b", "40e"}
+
 # (kind, text): the kinds are the groups of _TOKEN, "text" for literals, and "elapsed" for [h].
 _Token = tuple[str, str]
 _Section = tuple[tuple[str, Decimal] | None, list[_Token]]
@@ -48,6 +59,26 @@ def shown_number(value: float, code: str, *, from_1904: bool = False) -> str:
     except InvalidOperation:
         # More digits than Decimal has.
         return general(value)
+
+
+def separators_of(codes: Iterable[str], texts: Iterable[str]) -> Mapping[str, str]:
+    """The characters in the place of the comma between thousands and of the decimal point, if they change.
+    They change for texts with letters of other languages, if a format names such a language, or writes the
+    currency behind the number: Excel shows the separators of its user."""
+    codes = [*codes]
+    languages = {found[1].lower() for code in codes for found in _LANGUAGE.finditer(code)}
+    by_space = not languages.isdisjoint(_GROUPED_BY_SPACE)
+    if not (by_space or languages & _GROUPED_BY_POINT or any(map(_CURRENCY_BEHIND.search, codes))):
+        return {}
+    words = {word.lower() for text in texts for word in _LETTERS.findall(text)}
+    if len(words) < _COMMA_WORDS:
+        return {}
+    by_space = by_space or all(set("äöüßñ").isdisjoint(word) for word in words)
+    return {",": "\u00a0" if by_space else ".", ".": ","}
+
+
+def with_separators(number: str, separators: Mapping[str, str]) -> str:
+    return _SEPARATOR.sub(lambda found: separators[found[0]], number) if separators else number
 
 
 def _shown_plain(value: float, grouping: str, decimals: int, suffix: str) -> str:

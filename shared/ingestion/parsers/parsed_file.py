@@ -47,7 +47,10 @@ _BY_PROGRAM = re.compile(
 )
 # A numbered line that is short and no sentence: a heading, where it is bold and text follows. A number alone
 # begins a date or an amount.
-CLAUSE = re.compile(r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(\d{1,3}(?:\.\d{1,3})*)[.)]? +[^\W\d].*[^\s.;:,]")
+_CLAUSE = re.compile(
+    r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(?P<number>\d{1,3}(?:\.\d{1,3})*)[.)]? +"
+    r"(?P<word>[^\W\d]\w*).*[^\s.;:,]"
+)
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 
@@ -104,6 +107,16 @@ def own_title(text: str) -> str | None:
 def description(text: str) -> str:
     """The description of a picture, without that of a program."""
     return _BY_PROGRAM.sub("", one_line(text))
+
+
+def clause_number(text: str) -> str:
+    """The number of a line that may be a numbered heading, such as "4.1"; empty for "12. Mai 2026"."""
+    if not (clause := _CLAUSE.fullmatch(text)):
+        return ""
+    # The word list takes time, which most files need not.
+    from shared.text.language_detection import MONTHS
+
+    return "" if clause["word"].casefold() in MONTHS else clause["number"]
 
 
 def counted(number: int, one: str, many: str, rest: str) -> list[str]:

@@ -57,8 +57,9 @@ class _Page:
 
 
 def pdf(data: bytes) -> ParsedFile:
-    """PDF: text in reading order, columns one after another; tables, also of turned pages; fields of forms as
-    `label: value`; comments; exponents and indices; with tesseract pages without text and scans
+    """PDF: text in reading order, columns one after another; tables, by drawn lines or by gaps, also of
+    turned pages; fields of forms as `label: value`; comments; exponents and indices; with tesseract pages
+    without text and scans
 
     Noted: pages without text; scans with little text (the line of a fax, a stamp); letters without a Unicode
     map; tables that could not be divided; pictures of at least 3 % of a page, also charts; attached files
@@ -112,9 +113,10 @@ def _is_read_by_ocr(document: Any, page: _Page) -> bool:
 
 def _page(document: Any, number: int) -> _Page:
     page = document[number - 1]
-    lines, unreadable = lines_of(page)
-    annotations = annotations_of(document, page)
-    read = _Page(number, with_fields(lines, annotations.fields), unreadable, pictures_of(page), annotations)
+    pictures, annotations = pictures_of(page), annotations_of(document, page)
+    # The lines of a form frame its fields, which have their labels beside them.
+    lines, unreadable = lines_of(page, [] if annotations.fields else pictures.rulings)
+    read = _Page(number, with_fields(lines, annotations.fields), unreadable, pictures, annotations)
     page.close()
     return read
 

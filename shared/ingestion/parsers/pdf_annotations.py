@@ -13,8 +13,9 @@ from shared.text.normalize import one_line
 TICKED, NOT_TICKED = "yes", "no"
 # The options of a longer list box are not read.
 MAX_OPTIONS = 20
-# The greatest distance of a label above its field, and of the text of an option, in heights of a line.
-ABOVE, BESIDE = 1.6, 2.0
+# The greatest distance of a label above its field, of the text of an option, and of a label at the left where
+# another one is above, in heights of a line.
+ABOVE, BESIDE, LEFT = 1.6, 2.0, 3.0
 # Annotations that are no comments: links, windows of comments, fields, and marks of the printer.
 _NO_COMMENTS = {
     raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_PRINTERMARK,
@@ -131,13 +132,13 @@ def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
             option = _beside(lines, field)
             value = lines[option[0]].cells[option[1]].text if option else value
             first = min(group, key=lambda other: (-round(other.box[3]), other.box[0]))
-            place = _left_of(lines, fields, first) or _above(lines, first)
+            place = _label(lines, fields, first)
             if place is None and option and not field.description:
                 place, value = option, TICKED
         elif field.kind in _TICKS:
             place = _beside(lines, field) or _left_of(lines, fields, field)
         else:
-            place = _left_of(lines, fields, field) or _above(lines, field)
+            place = _label(lines, fields, field)
         if place:
             values.setdefault(place, []).append(value)
         else:
@@ -164,7 +165,9 @@ def _filled(
 
 
 def _labelled(label: str, values: Sequence[str]) -> str:
-    return f"{label.rstrip(' :._…')}: {', '.join(values)}"
+    # The parts of a number have a field each.
+    separator = "-" if all(map(str.isdecimal, values)) else ", "
+    return f"{label.rstrip(' :._…▶►')}: {separator.join(values)}"
 
 
 def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int, int, Cell]]:
@@ -174,11 +177,23 @@ def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int
             yield from ((at, number, cell) for number, cell in enumerate(line.cells))
 
 
+def _label(lines: Sequence[Line], fields: Sequence[Field], field: Field) -> tuple[int, int] | None:
+    """The text left of the field or, if that is missing or distant, above it."""
+    left, above = _left_of(lines, fields, field), _above(lines, field)
+    if left and above:
+        at, number = left
+        is_distant = field.box[0] - lines[at].cells[number].right > LEFT * lines[at].height
+        return above if is_distant else left
+    return left or above
+
+
 def _left_of(lines: Sequence[Line], fields: Sequence[Field], field: Field) -> tuple[int, int] | None:
     """The nearest text left of the field, unless another field is between them."""
     left, bottom, _, top = field.box
     before = [
-        (cell.right, at, number) for at, number, cell in _cells(lines, bottom, top) if cell.right <= left + 3
+        (cell.right, at, number)
+        for at, number, cell in _cells(lines, bottom, top)
+        if cell.right <= left + 3 and any(map(str.isalnum, cell.text))
     ]
     if not before:
         return None

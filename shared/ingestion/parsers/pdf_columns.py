@@ -14,6 +14,8 @@ ROWS, LINES_OF_ONE_COLUMN = 3, 50
 MAX_GAPS = 8
 # The least usual length of a column's line in characters: the cells of a table are shorter.
 LENGTH = 20
+# A page with more lines is read in the order of drawing. It bounds the time.
+MAX_LINES = 1_000
 # The shares of lines that continue a sentence, of equal distances, and of lines that begin at the column's
 # edge.
 CONTINUED, EQUAL, ALIGNED = 0.3, 0.75, 0.7
@@ -42,6 +44,32 @@ class WordLine(NamedTuple):
     turn: Callable[[Box], Box]
     ends_raised: bool
     has_gaps: bool
+
+
+def from_top(lines: Sequence[WordLine]) -> list[WordLine]:
+    """The lines; one that is drawn after lines below it, as programs draw merged cells and running headers,
+    stands before them."""
+    if len(lines) > MAX_LINES:
+        return [*lines]
+    ordered: list[WordLine] = []
+    for line in lines:
+        at = len(ordered)
+        if ordered and _is_above(line, ordered[-1]):
+            below = (index for index, other in enumerate(ordered) if _is_above(line, other))
+            at = next((index for index in below if _overlap(line, ordered[index])), at)
+        ordered.insert(at, line)
+    return ordered
+
+
+def _is_above(line: WordLine, other: WordLine) -> bool:
+    return line.bottom - other.bottom > max(line.height, other.height) / 2
+
+
+def _overlap(line: WordLine, other: WordLine) -> bool:
+    """Whether the lines have half of the shorter one's width in common."""
+    intervals = [(one.words[0].left, one.words[-1].right) for one in (line, other)]
+    shared = min(right for _, right in intervals) - max(left for left, _ in intervals)
+    return line.turn is other.turn and 2 * shared > min(right - left for left, right in intervals)
 
 
 def by_columns(lines: Sequence[WordLine]) -> list[WordLine]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pypdfium2 import raw
 
-from shared.ingestion.parsers.parsed_file import CLAUSE
-from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
+from shared.ingestion.parsers.parsed_file import clause_number
+from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns, from_top
+from shared.ingestion.parsers.pdf_grids import with_grids
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Cell, Line
 from shared.text.superscripts import script
 
@@ -38,8 +39,9 @@ _TURNS = (
 )
 
 
-def lines_of(page: Any) -> tuple[list[Line], float]:
-    """The lines of a page in reading order, and the share of its words without a Unicode map."""
+def lines_of(page: Any, rulings: Sequence[Box]) -> tuple[list[Line], float]:
+    """The lines of a page in reading order, and the share of its words without a Unicode map. `rulings`: the
+    boxes of drawn lines, which may divide the cells of tables."""
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     count = textpage.count_chars()
@@ -48,7 +50,11 @@ def lines_of(page: Any) -> tuple[list[Line], float]:
     if is_other:
         text = "".join(chr(raw.FPDFText_GetUnicode(textpage.raw, index) or 0xFFFD) for index in range(count))
     characters = _Characters(textpage.raw)
-    lines = [characters.cells(line) for line in by_columns(characters.lines(text))]
+    word_lines, tables = with_grids(from_top(characters.lines(text)), rulings)
+    lines = [
+        characters.cells(line) if line.words[0].first >= 0 else _table(line, tables)
+        for line in by_columns(word_lines)
+    ]
     if is_other:
         lines = [_with_pairs(line) for line in lines]
     unreadable = max(_unreadable(characters.without_map), len(_UNKNOWN.findall(text)))
@@ -166,9 +172,9 @@ class _Characters:
         )
 
     def _clause(self, text: str, line: WordLine) -> str:
-        clause = CLAUSE.fullmatch(text)
+        clause = clause_number(text)
         ends = (line.words[0].first, line.words[-1].first)
-        return clause[1] if clause and all(BOLD.search(self._font(index)) for index in ends) else ""
+        return clause if clause and all(BOLD.search(self._font(index)) for index in ends) else ""
 
     def _interval(self, first: int, last: int, turn: Any) -> tuple[float, float]:
         """The horizontal interval of the word with these characters."""
@@ -237,6 +243,13 @@ class _Characters:
         return "".join(
             part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts
         )
+
+
+def _table(place: WordLine, tables: Sequence[str]) -> Line:
+    word = place.words[0]
+    text = f"\n{tables[-word.first - 1]}\n"
+    cells = (Cell(text, word.left, word.right),)
+    return Line(text, place.size, cells, place.bottom, place.height, is_whole=True, is_table=True)
 
 
 def _with_pairs(line: Line) -> Line:

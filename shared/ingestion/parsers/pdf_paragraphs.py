@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from statistics import quantiles
 
+from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Line, has_undivided_table, tables_in
 from shared.text.line_breaks import LABEL
 
@@ -50,11 +51,12 @@ def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
 def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, bool]:
     """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether
     the page has a table that is not divided into columns."""
-    lengths = [len(line.text) for line in lines]
+    lines = by_halves(lines)
+    lengths = [len(line.text) for line in lines if not line.is_table]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
     headings = [
         levels.get(line.size or 0)
-        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS
+        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS and not line.is_table
         else None
         for line in lines
     ]
@@ -66,6 +68,8 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         is_last = is_deeper or not BOLD.search(following.font)
         if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
+    arranged = [*with_headers_below_titles(lines, headings)]
+    lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
     tables = tables_in(
         [
             line if level is None and not line.is_whole else Line("")

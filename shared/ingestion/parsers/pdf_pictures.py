@@ -6,11 +6,15 @@ from typing import Any, NamedTuple
 
 from pypdfium2 import raw
 
+from shared.ingestion.parsers.pdf_grids import Matrix, matrix_of, rulings_of
+
 # The least share of the page: a logo, a signature or a line has less. From the second share on, a picture is
 # the scanned page, or its background.
 CONTENT, WHOLE_PAGE = 0.03, 0.8
 # A page with fewer lines and shapes is blank.
 DRAWING = 10
+# A page with more of them has a map or a diagram, whose lines are no table.
+MAX_DRAWINGS = 5_000
 # Groups nest; files nest them without end.
 DEPTH = 3
 # Parts of one picture have this distance in points, and this share of the smaller one in common.
@@ -19,32 +23,35 @@ DISTANCE, OVERLAP = 2, 0.1
 Box = tuple[float, float, float, float]
 # The box of a picture in points, and the bytes that it has in the file.
 Picture = tuple[int, int, int, int, int]
-# a, b, c, d, e and f of PDF, by which a group is placed.
-_Matrix = tuple[float, float, float, float, float, float]
-_PAGE: _Matrix = (1, 0, 0, 1, 0, 0)
+_PAGE: Matrix = (1, 0, 0, 1, 0, 0)
 
 
 class Pictures(NamedTuple):
     """`area`: of the page, in square points. `scan`: the picture that covers the page. `has_text_layer`:
-    whether a picture hides the text, as OCR writes it. `is_blank`: whether nothing is drawn on the page."""
+    whether a picture hides the text, as OCR writes it. `is_blank`: whether nothing is drawn on the page.
+    `rulings`: its horizontal and vertical lines, none of a drawing with very many."""
 
     area: float
     content: frozenset[Picture]
     scan: Picture | None
     has_text_layer: bool
     is_blank: bool
+    rulings: Sequence[Box]
 
 
 def pictures_of(page: Any) -> Pictures:
     visible = page.get_bbox()
     area = _area(visible) or 1
     parts: list[Picture] = []
+    rulings: list[Box] = []
     others = 0
-    for _, kind, picture in _objects(page.raw, _PAGE, DEPTH, visible):
+    for item, kind, picture, matrix in _objects(page.raw, _PAGE, DEPTH, visible):
         if picture:
             parts.append(picture)
         elif kind != raw.FPDF_PAGEOBJ_TEXT:
             others += 1
+        if kind == raw.FPDF_PAGEOBJ_PATH and others <= MAX_DRAWINGS:
+            rulings += rulings_of(item, matrix)
     shares = {picture: _area(picture[:4]) / area for picture in _joined(parts)}
     scan = next((picture for picture, share in shares.items() if share >= WHOLE_PAGE), None)
     return Pictures(
@@ -53,14 +60,16 @@ def pictures_of(page: Any) -> Pictures:
         scan,
         scan is not None and _has_text_layer(page, visible),
         others < DRAWING and sum(shares.values()) < CONTENT,
+        rulings if others <= MAX_DRAWINGS else [],
     )
 
 
 def _objects(
-    container: Any, matrix: _Matrix, depth: int, visible: Box
-) -> Iterator[tuple[Any, int, Picture | None]]:
+    container: Any, matrix: Matrix, depth: int, visible: Box
+) -> Iterator[tuple[Any, int, Picture | None, Matrix]]:
     """The objects of a page or a group in the order of drawing, each with its box if it is a picture, or a
-    group with one. A group that covers the page is no picture, but its objects may be."""
+    group with one, and the matrix of its container. A group that covers the page is no picture, but its
+    objects may be."""
     is_page = depth == DEPTH
     count = (raw.FPDFPage_CountObjects if is_page else raw.FPDFFormObj_CountObjects)(container)
     item_at = raw.FPDFPage_GetObject if is_page else raw.FPDFFormObj_GetObject
@@ -68,26 +77,15 @@ def _objects(
         item = item_at(container, number)
         kind = raw.FPDFPageObj_GetType(item)
         if kind == raw.FPDF_PAGEOBJ_IMAGE:
-            yield item, kind, _picture(item, kind, matrix, visible)
+            yield item, kind, _picture(item, kind, matrix, visible), matrix
         elif kind == raw.FPDF_PAGEOBJ_FORM and depth:
             picture = _picture(item, kind, matrix, visible)
             if _area(picture[:4]) < WHOLE_PAGE * _area(visible):
-                yield item, kind, picture if _has_picture(item, depth) else None
+                yield item, kind, picture if _has_picture(item, depth) else None, matrix
             else:
-                yield from _objects(item, _placed(item, matrix), depth - 1, visible)
+                yield from _objects(item, matrix_of(item, matrix), depth - 1, visible)
         else:
-            yield item, kind, None
-
-
-def _placed(group: Any, matrix: _Matrix) -> _Matrix:
-    """The matrix of the objects of a group."""
-    own = raw.FS_MATRIX()
-    raw.FPDFPageObj_GetMatrix(group, own)
-    a, b, c, d, e, f = matrix
-    return (
-        own.a * a + own.b * c, own.a * b + own.b * d, own.c * a + own.d * c, own.c * b + own.d * d,
-        own.e * a + own.f * c + e, own.e * b + own.f * d + f,
-    )  # fmt: skip
+            yield item, kind, None, matrix
 
 
 def _has_picture(group: Any, depth: int) -> bool:
@@ -104,7 +102,7 @@ def _has_picture(group: Any, depth: int) -> bool:
 def _has_text_layer(page: Any, visible: Box) -> bool:
     """Whether text is invisible, or the pictures are drawn over it."""
     has_picture = False
-    for item, kind, picture in _objects(page.raw, _PAGE, DEPTH, visible):
+    for item, kind, picture, _ in _objects(page.raw, _PAGE, DEPTH, visible):
         has_picture = has_picture or picture is not None
         if kind == raw.FPDF_PAGEOBJ_TEXT and (
             not has_picture or raw.FPDFTextObj_GetTextRenderMode(item) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
@@ -113,7 +111,7 @@ def _has_text_layer(page: Any, visible: Box) -> bool:
     return False
 
 
-def _picture(item: Any, kind: int, matrix: _Matrix, visible: Box) -> Picture:
+def _picture(item: Any, kind: int, matrix: Matrix, visible: Box) -> Picture:
     """The visible part of a picture, or of a group."""
     edges = [ctypes.c_float() for _ in range(4)]
     raw.FPDFPageObj_GetBounds(item, *map(ctypes.byref, edges))

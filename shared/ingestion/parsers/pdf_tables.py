@@ -9,7 +9,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise, takewhile
+from functools import reduce
+from itertools import combinations, groupby, pairwise, takewhile
+from math import inf
+from operator import or_
 from statistics import median
 
 from shared.ingestion.parsers.markdown_table import MAX_HEADER_ROWS, names_of_columns, table
@@ -24,7 +27,7 @@ RECENT = 50
 UNDIVIDED_ROWS = 3
 # Names of bold fonts.
 BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR = re.compile(r"\b(?:\d{1,2}[./-]\d{1,2}[./-])?(?:19|20)\d\d(?:-\d\d-\d\d)?\b")
 # The beginning of a line that is an item of a list.
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
@@ -42,7 +45,8 @@ class Cell:
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
     that of the last cell, `mark_font` that of a first cell of one letter. `is_whole`: whether it is a
-    paragraph of its own. `clause`: the number of a line in bold letters, such as "4.1"."""
+    paragraph of its own. `clause`: the number of a line in bold letters, such as "4.1". `is_table`: whether
+    the text is a table in Markdown."""
 
     text: str
     size: float | None = None
@@ -53,9 +57,11 @@ class Line:
     mark_font: str = ""
     is_whole: bool = False
     clause: str = ""
+    is_table: bool = False
 
 
-_Columns = list[tuple[float, float]]
+# The interval of each column, and the lines that have a cell in it, as bits.
+_Columns = list[tuple[float, float, int]]
 
 
 def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
@@ -86,7 +92,7 @@ def _end(lines: Sequence[Line], start: int) -> int:
     columns: _Columns = []
     end = start
     for position in range(start, len(lines)):
-        if not lines[position].cells or (widened := _widened(columns, lines[position])) is None:
+        if not lines[position].cells or (widened := _widened(columns, lines[position], position)) is None:
             break
         columns = widened
         # A single cell may begin the text behind the table.
@@ -97,24 +103,31 @@ def _end(lines: Sequence[Line], start: int) -> int:
     return end
 
 
-def _widened(columns: _Columns, line: Line) -> _Columns | None:
-    """The columns with the cells of the line; None if a cell stands in two columns, or two cells in one."""
+def _widened(columns: _Columns, line: Line, number: int) -> _Columns | None:
+    """The columns with the cells of the line; None if a cell stands in two columns that another line divides,
+    or two cells in one. A header beside its values is no column of its own."""
     widened = list(columns)
     used: set[int] = set()
     for cell in line.cells:
         overlapping = [
             position
-            for position, (left, right) in enumerate(widened)
+            for position, (left, right, _) in enumerate(widened)
             if cell.left < right and left < cell.right
         ]
-        if len(overlapping) > 1 or used & {*overlapping}:
+        lines = [widened[position][2] for position in overlapping]
+        if used & {*overlapping} or any(one & other for one, other in combinations(lines, 2)):
             return None
-        if overlapping:
-            (position,) = overlapping
-            widened[position] = (min(widened[position][0], cell.left), max(widened[position][1], cell.right))
-        else:
-            position = len(widened)
-            widened.append((cell.left, cell.right))
+        cells = [widened[position] for position in overlapping] + [(cell.left, cell.right, 1 << number)]
+        column = (
+            min(left for left, _, _ in cells),
+            max(right for _, right, _ in cells),
+            reduce(or_, (bits for _, _, bits in cells)),
+        )
+        position = overlapping[0] if overlapping else len(widened)
+        widened[position : position + 1] = [column]
+        # Positions are those of the cells before: a joined column stays, without an interval.
+        for other in overlapping[1:]:
+            widened[other] = (inf, -inf, 0)
         used.add(position)
     return widened
 
@@ -181,13 +194,13 @@ def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
     several = [cells for row in rows if len(cells := _cells_of_one_line(row)) > 1]
     if len({len(cells) for cells in several}) == 1:
         return [
-            (min(cell.left for cell in cells), max(cell.right for cell in cells))
+            (min(cell.left for cell in cells), max(cell.right for cell in cells), 0)
             for cells in zip(*several, strict=True)
         ]
     columns: _Columns = []
-    for line in lines:
-        columns = _widened(columns, line) or columns
-    return sorted(columns)
+    for number, line in enumerate(lines):
+        columns = _widened(columns, line, number) or columns
+    return sorted(column for column in columns if column[0] < column[1])
 
 
 def _cells_of_one_line(row: Sequence[Line]) -> list[Cell]:
@@ -223,7 +236,7 @@ def _texts(row: Sequence[Line], columns: _Columns) -> list[str]:
         return [cell.text for cell in cells]
     texts = [""] * len(columns)
     for cell in (cell for line in row for cell in line.cells):
-        overlaps = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
+        overlaps = [min(cell.right, right) - max(cell.left, left) for left, right, _ in columns]
         position = overlaps.index(max(overlaps))
         texts[position] = f"{texts[position]} {cell.text}".strip()
     return texts
@@ -243,7 +256,12 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     ]
     if not numeric:
         return len(first) > 2
-    return any(not _has_number(first[column]) for column in numeric)
+    # "Year 1" names a column of numbers.
+    return any(
+        not _has_number(first[column])
+        or (first[column][0].isalpha() and 2 * sum(row[column][:1].isalpha() for row in others) < len(others))
+        for column in numeric
+    )
 
 
 def _header_rows(texts: Sequence[Sequence[str]]) -> int:
@@ -253,5 +271,5 @@ def _header_rows(texts: Sequence[Sequence[str]]) -> int:
 
 
 def _has_number(cell: str) -> bool:
-    """Whether a cell has a digit besides years, which may name a column."""
+    """Whether a cell has a digit besides years and dates, which may name a column."""
     return any(map(str.isdigit, _YEAR.sub("", cell)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from shared.config import PRODUCT
+from shared import PRODUCT
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import decoded, html, tree
 from shared.ingestion.parsers.main_content import main_content

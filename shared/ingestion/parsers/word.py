@@ -23,8 +23,8 @@ from shared.ingestion.parsers.office_xml import (
     value,
 )
 from shared.ingestion.parsers.parsed_file import (
-    CLAUSE,
     ParsedFile,
+    clause_number,
     counted,
     open_archive,
     parser_of,
@@ -207,13 +207,13 @@ class _Document:
         text = ("\n" if number is None else f"\n{indent}  ").join(lines)
         text = f"{number} {text}" if number else text
         # An automatic number is no amount.
-        clause = CLAUSE.fullmatch(text.replace(" ", ". ", 1) if number and number.isdecimal() else text)
-        is_clause = clause is not None and number != "" and self._is_bold(element, style)
+        clause = clause_number(text.replace(" ", ". ", 1) if number and number.isdecimal() else text)
+        is_clause = clause and number != "" and self._is_bold(element, style)
         yield Block(
             text,
             f"{indent}- " if number == "" else "",
             is_item=number is not None,
-            clause=(level or (clause[1].count(".") if clause else 0)) + 2 if is_clause else 0,
+            clause=(level or clause.count(".")) + 2 if is_clause else 0,
         )
 
     def _is_bold(self, paragraph: Any, style: Style) -> bool:

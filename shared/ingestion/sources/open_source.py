@@ -5,12 +5,11 @@ from functools import lru_cache
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.ingestion.sources.bucket import Bucket
-from shared.ingestion.sources.source import EndpointRefused, Source
+from shared.ingestion.sources.source import ClaimedSource, EndpointRefused, Source
 from shared.ingestion.sources.website import Website
-from shared.types import Row
 
 
-def open_source(row: Row, networks: AddressPolicy, endpoints: Sequence[str]) -> Source:
+def open_source(row: ClaimedSource, networks: AddressPolicy, endpoints: Sequence[str]) -> Source:
     """`endpoints`: the S3-compatible services of the settings, besides AWS. Raises a RagError for an address
     that is not allowed."""
     if row["kind"] == "website":

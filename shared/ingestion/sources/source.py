@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from shared.errors import FetchFailed, InvalidRequest, UnreadableDocument
 
@@ -63,6 +63,29 @@ class Content:
     content_type: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     version: str | None = None
+
+
+class ClaimedSource(TypedDict):
+    """A source that the worker has claimed (rag_claim_sources). `listed` and `gone`: items of earlier time
+    slices of the run."""
+
+    org_id: str
+    source_id: str
+    user_id: str
+    lease: str
+    attempts: int
+    kind: str
+    address: str
+    endpoint: str | None
+    region: str | None
+    item_limit: int
+    include_noindex: bool
+    resume_after: str | None
+    run_number: int
+    listed: int
+    gone: int
+    credentials: dict[str, Any] | None
+    waiting_jobs: int
 
 
 class Source(Protocol):

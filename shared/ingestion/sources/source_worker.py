@@ -17,6 +17,7 @@ from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLi
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, Job, Jobs
 from shared.ingestion.sources.source import (
+    ClaimedSource,
     Content,
     Item,
     ItemGone,
@@ -27,7 +28,6 @@ from shared.ingestion.sources.source import (
     too_many_items,
 )
 from shared.text.normalize import clean_line
-from shared.types import Row
 
 log = logging.getLogger("rag")
 SLICE_SECONDS = 30.0
@@ -62,15 +62,15 @@ class SourceWorker:
     once. `open_source` makes the source of a claimed row."""
 
     jobs: Jobs
-    open_source: Callable[[Row], Source]
+    open_source: Callable[[ClaimedSource], Source]
 
     def work(self) -> BatchResult:
         """One round: a time slice of a due source. Raises a RagError for a failed claim."""
         arguments = {"max_items": 1, "lease_seconds": LEASE_SECONDS}
-        rows: list[Row] = self.jobs.call_as_worker("rag_claim_sources", arguments)
+        rows: list[ClaimedSource] = self.jobs.call_as_worker("rag_claim_sources", arguments)
         return BatchResult(claimed=len(rows), completed=sum(map(self._run, rows)))
 
-    def _run(self, row: Row) -> bool:
+    def _run(self, row: ClaimedSource) -> bool:
         """One time slice. Returns whether the listing is complete."""
         time_slice = _TimeSlice(self.jobs, row)
         resume_after: str | None = None
@@ -95,7 +95,7 @@ class SourceWorker:
 
     def _end(
         self,
-        row: Row,
+        row: ClaimedSource,
         time_slice: "_TimeSlice",
         error: RagError | None,
         resume_after: str | None,
@@ -121,7 +121,7 @@ class SourceWorker:
 class _TimeSlice:
     """One time slice of a source: its progress and counts."""
 
-    def __init__(self, jobs: Jobs, row: Row) -> None:
+    def __init__(self, jobs: Jobs, row: ClaimedSource) -> None:
         self._jobs = jobs
         self._row = row
         self._job = Job(row["source_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], True)
@@ -136,7 +136,7 @@ class _TimeSlice:
         self.left_out: Counter[str] = Counter()
         self.first_error: tuple[str | None, str | None] = (None, None)
 
-    def run(self, open_source: Callable[[Row], Source]) -> int | None:
+    def run(self, open_source: Callable[[ClaimedSource], Source]) -> int | None:
         """The seconds until the next listing, None for the source's interval. Raises SliceEnded, or the
         RagError that ends the listing."""
         if self._free_jobs <= 0:
@@ -146,7 +146,7 @@ class _TimeSlice:
             # The time of the listing before its first batch does not count: every time slice needs it again.
             self._until = self._until or time.monotonic() + SLICE_SECONDS
             self._process(source, batch)
-        listed, gone = (self._row[name] + self.counts[name] for name in ("listed", "gone"))
+        listed, gone = self._row["listed"] + self.counts["listed"], self._row["gone"] + self.counts["gone"]
         if not listed:
             raise NothingListed
         if gone >= FEW_ITEMS and 2 * gone > listed:

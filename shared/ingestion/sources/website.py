@@ -15,11 +15,11 @@ from uuid import uuid4
 
 import httpx
 
+from shared import PRODUCT
 from shared.clients.download import AddressGone, Download, fetch, fetch_if_changed
 from shared.clients.http_client import deadline, retry
 from shared.clients.http_transport import remaining_seconds
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.config import PRODUCT
 from shared.errors import AddressRefused, FetchFailed, RagError, UnreadableDocument
 from shared.ingestion.sources.source import (
     ITEMS_AT_ONCE,

@@ -12,7 +12,7 @@ from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family, family_of
 from shared.retrieval.query.expansion import Expansion, expand
-from shared.retrieval.query.org_and_freshness_intents import freshness, org_level, timeless
+from shared.retrieval.query.question_intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.text.identifiers import identifier_in
 from shared.types import Mode

@@ -32,6 +32,7 @@ def deployment(uploading: Uploads, tmp_path_factory: pytest.TempPathFactory) -> 
         "RAG_WORKER_TOKEN": stack.state.worker_token,
         "RAG_FUNCTIONS": "collections,documents,ingest",
         "PORT": str(port),
+        "WEB_CONCURRENCY": "1",
         "PYTHONPATH": str(ROOT),
     }
     child = start([sys.executable, "-m", "functions.server"], environment, log)

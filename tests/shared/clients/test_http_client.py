@@ -15,10 +15,10 @@ import httpx2
 import pytest
 from openai import APIError, APITimeoutError
 
+from shared import PRODUCT
 from shared.clients import proxies
 from shared.clients.http_client import async_client, deadline, http_client, http_transport, openai_client
 from shared.clients.http_transport import remaining_seconds
-from shared.config import PRODUCT
 from tests.stand_in_server import Reply, StandIn
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.clients.lenient_row_reading import json_of, object_of, readable
-from shared.models.chunk_size_and_window import configured_sizes
+from shared.models.chunk_sizes import configured_sizes
 
 LONG = "9" * 5000
 

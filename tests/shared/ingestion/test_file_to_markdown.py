@@ -376,7 +376,7 @@ def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
 
 @pytest.mark.long
 def test_a_page_of_titles_is_parsed_in_time():
-    assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20)["parts"]
+    assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20).parts
 
 
 def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.MonkeyPatch):
@@ -605,7 +605,7 @@ def test_a_parser_has_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
     instead_of_readers(monkeypatch, tmp_path, spy)
     monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
-    ((_, names),) = parse_in_subprocess("pdf", b"")["parts"]
+    ((_, names),) = parse_in_subprocess("pdf", b"").parts
     assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
     assert "RAG_SIGNING_KEY" in os.environ
 

@@ -18,6 +18,15 @@ OWN, CLERK, AUTH0 = (
     "https://app.clerk.example",
     "https://app.auth0.example/",
 )
+# Each function that the worker alone calls, with nulls.
+CALLS_OF_THE_WORKER = r"""
+select format('select from public.%%I(%%s)', proname,
+  (select string_agg('null::' || type::regtype, ', ') from unnest(proargtypes) as type))
+from pg_proc
+where pronamespace = 'public'::regnamespace and proname like 'rag\_%%'
+  and has_function_privilege('rag_worker', oid, 'execute')
+  and not has_function_privilege('authenticated', oid, 'execute')
+"""
 CURRENT = "select rag.current_user_id()::text"
 
 
@@ -94,6 +103,35 @@ def test_unlisted_issuers_and_other_audiences_are_refused(issuers: None, world: 
     assert current(world, people, sub="x", iss=CLERK, aud="anything")
 
 
+def test_a_token_of_supabase_auth_for_another_audience_is_refused(world: World, people: People):
+    """As the functions refuse it. PostgREST's jwt-aud is unset in a project with third-party issuers."""
+    for audience in ("another", ["another"], [], {"authenticated": 1}):
+        refuse(world, people, aud=audience)
+    for audience in ("authenticated", ["another", "authenticated"]):
+        assert current(world, people, aud=audience) == people.ann.id
+
+
+def test_an_own_memberships_with_auth_uid_takes_no_third_party_user_for_one_of_supabase(
+    issuers: None, world: World, people: People
+):
+    own = (
+        "create or replace function rag.memberships() returns table (org_id uuid, role text) "
+        "language sql stable set search_path = '' {}"
+    )
+    query = "select org_id, role from rag.members where user_id = (select auth.uid())"
+    quoted = query.replace("auth.", '"auth" . ')
+    ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
+    try:
+        for body in (f"as $$ {query} $$", f"begin atomic {quoted}; end"):
+            world.sql(own.format(body))
+            for subject in (people.ann.id, people.ann.id.replace("-", "").upper(), f"{{{people.ann.id}}}"):
+                refuse(world, people, iss=CLERK, sub=subject)
+            assert current(world, people, iss=OWN) == people.ann.id
+            assert current(world, people, iss=CLERK, sub="user_2abc")
+    finally:
+        world.sql(original)
+
+
 def test_a_third_party_token_has_no_claim_of_the_functions(issuers: None, world: World, people: People):
     claims: dict[str, Any]
     for claims in ({"org": people.acme.id}, {"metrics": True}, {"key_hash": "0" * 64}, {"object": "a/b/c"}):
@@ -120,11 +158,8 @@ def test_a_token_without_a_user_is_no_error_in_an_adopter_s_definer_function(iss
 def test_a_role_of_the_schema_needs_a_trusted_issuer_without_a_subject_too(world: World, role: str):
     statements = [CURRENT]
     if role == "rag_worker":
-        statements += [
-            "select public.rag_claim_jobs('ingestion')",
-            "select public.rag_claim_deliveries()",
-            "select public.rag_store_calibration('m', 'q', null)",
-        ]
+        statements += [statement for (statement,) in world.sql(CALLS_OF_THE_WORKER)]
+        assert len(statements) > 12
     with psycopg.connect(world.stack.database_url()) as connection:
         for statement in statements:
             with connection.transaction(force_rollback=True):

@@ -14,8 +14,8 @@ from shared.answering.chat_completions.openai_request import (
     is_grounded,
 )
 from shared.answering.chat_completions.openai_response_format import is_last_part
-from shared.api.contracts.index import indexes_and_queries
-from shared.api.contracts.index.indexes_and_queries import Node
+from shared.api.contracts.index import indexes
+from shared.api.contracts.index.indexes import Node
 from shared.api.contracts.platform.error_format import error_type
 from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail, Flag
 from shared.api.sse import event
@@ -60,7 +60,7 @@ def error_body(error: RagError) -> dict[str, Any]:
     message = (
         f"{INVALID_FORMAT}{error}"
         if isinstance(error, InvalidRequest) and error.faults
-        else str(indexes_and_queries.error_body(error)["detail"])
+        else str(indexes.error_body(error)["detail"])
     )
     openai = {"message": message, "type": error_type(error), "code": error.code}
     return {"detail": message, "error": openai}

@@ -10,7 +10,7 @@ from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag, WithoutNul, stripped
-from shared.models.chunk_size_and_window import (
+from shared.models.chunk_sizes import (
     MAX_OVERLAP,
     MAX_SIZE,
     MIN_SIZE,

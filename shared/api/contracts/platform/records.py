@@ -10,6 +10,7 @@ from shared.answering import request_replay
 from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Level, ResponseModel, Score, WithoutNul
+from shared.observability.request_record_store import RecordRow
 
 Rating = Literal["up", "down"]
 Verdict = Literal["right", "wrong"]
@@ -239,7 +240,7 @@ class Replay(BaseModel):
     passages: list[RankChange]
 
     @classmethod
-    def of(cls, record: dict[str, Any], replayed: request_replay.Replay) -> "Replay":
+    def of(cls, record: RecordRow, replayed: request_replay.Replay) -> "Replay":
         before, after = Confidence.of(record), Confidence.of(replayed.judgement)
         return cls(
             record_id=record["id"],

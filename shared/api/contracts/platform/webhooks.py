@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag
-from shared.types import WebhookMessage
+from shared.types import ClaimedDelivery, Row, WebhookMessage
 
 EventName = Literal[
     "collection.created",
@@ -109,7 +109,12 @@ class Delivery(BaseModel):
     @classmethod
     def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
         state = {"done": "delivered", "failed": "failed"}.get(row["state"], "waiting")
-        fields = {"event_id": _event_id(row), "type": row["event"], "status": state, "data": _data_of(row)}
+        fields = {
+            "event_id": _event_id(row["event_id"]),
+            "type": row["event"],
+            "status": state,
+            "data": _data_of(row["object"]),
+        }
         return {**row, **fields, "next_attempt_at": row["due_at"] if state == "waiting" else None}
 
 
@@ -117,20 +122,24 @@ class Deliveries(Page[Delivery]):
     pass
 
 
-def message_of(row: dict[str, Any]) -> WebhookMessage:
+def message_of(row: ClaimedDelivery) -> WebhookMessage:
     """The message of a delivery. `created`: seconds since the epoch."""
     created = int(datetime.fromisoformat(row["created_at"]).timestamp())
-    body = {"id": _event_id(row), "type": row["event"], "created": created, "data": _data_of(row)}
-    return WebhookMessage(_event_id(row), json.dumps(body, ensure_ascii=False).encode())
+    body = {
+        "id": _event_id(row["event_id"]),
+        "type": row["event"],
+        "created": created,
+        "data": _data_of(row["object"]),
+    }
+    return WebhookMessage(_event_id(row["event_id"]), json.dumps(body, ensure_ascii=False).encode())
 
 
-def _event_id(row: dict[str, Any]) -> str:
-    return f"evt_{row['event_id']}"
+def _event_id(event_id: str) -> str:
+    return f"evt_{event_id}"
 
 
-def _data_of(row: dict[str, Any]) -> dict[str, Any]:
+def _data_of(row_object: Row) -> Row:
     """The object, with its error as an object."""
-    row_object: dict[str, Any] = row["object"]
     fields = {name: value for name, value in row_object.items() if not name.startswith("error_")}
     if "error_code" in row_object:
         fields["error"] = {"code": row_object["error_code"], "message": row_object.get("error_message")}

@@ -20,7 +20,7 @@ from shared.answering.cited.types import (
 from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
 from shared.api.contracts.search.error_format import error_body, request_id
-from shared.api.contracts.search.requests_and_limits import (
+from shared.api.contracts.search.request_fields import (
     QueryText,
     RequestModel,
     RetrievalFilters,

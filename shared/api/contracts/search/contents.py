@@ -8,7 +8,7 @@ from pydantic import Field
 from shared import types
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel, WorkspaceId
 from shared.api.contracts.search.error_format import request_id
-from shared.api.contracts.search.requests_and_limits import Id, RequestModel, ScopedRequest
+from shared.api.contracts.search.request_fields import Id, RequestModel, ScopedRequest
 from shared.api.contracts.search.results import GraphEdge, Span
 from shared.api.contracts.shared_fields import Flag, Notes
 from shared.retrieval import types as retrieved

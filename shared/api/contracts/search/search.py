@@ -8,7 +8,7 @@ from pydantic import Field
 from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.search.error_format import request_id
-from shared.api.contracts.search.requests_and_limits import (
+from shared.api.contracts.search.request_fields import (
     QueryText,
     RequestModel,
     RetrievalFilters,

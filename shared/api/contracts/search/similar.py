@@ -9,7 +9,7 @@ from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
 from shared.api.contracts.search import results
 from shared.api.contracts.search.camel_case import ResponsePart, WireModel
 from shared.api.contracts.search.error_format import request_id
-from shared.api.contracts.search.requests_and_limits import (
+from shared.api.contracts.search.request_fields import (
     Id,
     Passage,
     RequestModel,

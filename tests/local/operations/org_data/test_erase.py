@@ -146,3 +146,10 @@ def test_a_role_under_row_security_is_refused(stack: Stack):
     url = stack.database_url("authenticator")
     result = run_local(stack.folder, "erase", "--org", NO_USER, "--database", url)
     assert "row security applies to this role" in result.stderr
+
+
+def test_a_pooler_in_transaction_mode_is_refused(stack: Stack):
+    """Settings of the session, which the commands need, would be lost between statements."""
+    url = stack.database_url().replace(f":{stack.state.postgres_port}/", ":6543/")
+    result = run_local(stack.folder, "erase", "--org", NO_USER, "--database", url)
+    assert "the port 6543 is that of the pooler in transaction mode" in result.stderr

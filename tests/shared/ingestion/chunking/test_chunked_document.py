@@ -49,7 +49,7 @@ def test_a_row_is_embedded_with_the_names_of_its_columns(embedder: Embedder):
     )
     assert last.endswith("Depot Depot 59. Opens 11:00")
     header, content = "| Depot | Opens | Note |", text.splitlines()[-1]
-    assert passage_of(embedder, "Hours", header, content) == "Hours\nDepot Depot 59. Opens 11:00"
+    assert passage_of(embedder, "Hours", header, content, None) == "Hours\nDepot Depot 59. Opens 11:00"
 
 
 def test_a_row_that_does_not_fit_with_the_names_is_embedded_as_it_is(embedder: Embedder):
@@ -57,7 +57,32 @@ def test_a_row_that_does_not_fit_with_the_names_is_embedded_as_it_is(embedder: E
         f"a long name of column {number} of the table of opening hours" for number in range(40)
     )
     row = f"| {' | '.join(map(str, range(40)))} |"
-    assert passage_of(embedder, "Hours", f"| {names} |", row) == f"Hours\n{row}"
+    assert passage_of(embedder, "Hours", f"| {names} |", row, None) == f"Hours\n{row}"
     # Neither a table without a header, nor text beside a table.
     for text in ("| Skar | 10 |\n| Oster | 20 |", "Fees:\n| Port | Fee |\n| --- | --- |\n| Skar | 10 |"):
-        assert passage_of(embedder, "Hours", None, text) == f"Hours\n{text}"
+        assert passage_of(embedder, "Hours", None, text, None) == f"Hours\n{text}"
+
+
+def test_rows_are_embedded_with_the_title_of_their_section(embedder: Embedder):
+    rows = "\n".join(f"| Depot {number} | {number % 12}:00 |" for number in range(60))
+    text = f"# Hours\n\n## In winter\n\n| Depot | Opens |\n| --- | --- |\n{rows}"
+    plan = ChunkingPlan(document_type="table")
+    chunked = chunk_document(embedder, "Hours", text, "en", plan=plan)
+    assert len(chunked.passages) > 2
+    assert all(passage.startswith("Hours\nIn winter\nDepot Depot ") for passage in chunked.passages[1:])
+    # Of the document alone: its title is there already.
+    row = "| Skar | 10 |"
+    assert passage_of(embedder, "Hours", "| Depot | Opens |", row, "Hours") == "Hours\nDepot Skar. Opens 10"
+
+
+def test_a_wide_row_is_one_chunk_and_its_passage_fits_the_window(embedder: Embedder):
+    names = " | ".join(f"Name of column {number}" for number in range(60))
+    rows = [f"| Berth {number} | {' | '.join(f'value {number}' for _ in range(59))} |" for number in range(3)]
+    text = "\n".join([f"| {names} |", f"|{' --- |' * 60}", *rows])
+    chunked = chunk_document(embedder, "Berths", text, "en", plan=ChunkingPlan(document_type="table"))
+    assert [item.text for item in chunked.chunks][-3:] == rows
+    assert max(map(embedder.count_tokens, chunked.passages)) <= embedder.window - 2
+    # Long cells are text: the row is divided.
+    prose = f"| Berth | {'The harbour master decides. ' * 60}|"
+    chunked = chunk_document(embedder, "Berths", f"| A | B |\n| - | - |\n{prose}", "en")
+    assert max(item.tokens for item in chunked.chunks) <= chunked.sizes.size

@@ -1,8 +1,10 @@
 """Tables with grouped headers and merged cells."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from shared.ingestion.parsers.markdown_table import titled_table
+from shared.ingestion.parsers.markdown_table import has_header, titled_table
 
 ROWS = [["Pos", "Name", "Name", "Price"], ["1", "Item 1", "Item 1", "10"], ["2", "Item 2", "Item 2", "20"]]
 UNITS = [["Item", "Price", "Price"], ["A", "10", "EUR"], ["B", "20", "EUR"]]
@@ -22,3 +24,18 @@ def test_only_a_row_that_names_columns_belongs_to_the_header(
 ):
     header, _, first, *_ = titled_table(rows, grouped).splitlines()
     assert [header, first] == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_header"),
+    [
+        ([("VAT", "19 %"), ("Discount", "2.5 %"), ("Shipping", "49.90 €"), ("Minimum", "none")], False),
+        ([("Name:", "Skar"), ("Town:", "Oster")], False),
+        # A year or a date names a column of numbers, and so does a word.
+        ([("", "31.12.2026"), ("Cash", "5"), ("Loans", "7.5")], True),
+        ([("Item", "2026"), ("Cash", "5"), ("Loans", "7.5")], True),
+        ([("Item", "Price"), ("Cash", "5"), ("Loans", "7.5")], True),
+    ],
+)
+def test_a_name_and_a_value_are_no_header(rows: Sequence[Sequence[str]], is_header: bool):
+    assert has_header(rows) == is_header

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ingestion.parsers.number_format import shown_number, shown_text
+from shared.ingestion.parsers.number_format import separators_of, shown_number, shown_text, with_separators
 
 ACCOUNTING = '_-* #,##0.00_-;-* #,##0.00_-;_-* "-"??_-;_-@_-'
 NUMBERS: list[tuple[float, str, str]] = [
@@ -53,3 +53,26 @@ def test_texts_have_the_words_of_their_format():
     assert shown_text("A7", '"No. "@') == "No. A7"
     assert shown_text("A7", '0;-0;0;@" kg"') == "A7 kg"
     assert shown_text("A7", "0.00") == shown_text("A7", "@") == "A7"
+
+
+GERMAN = ["Stück für die Hütte"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "texts", "shown"),
+    [
+        (["0", "#,##0.00 [$€-407]"], GERMAN, "1.234,50 €"),
+        (['#,##0.00 "€"'], GERMAN, "1.234,50 €"),
+        (["[$-40C]0.0"], ["Pièces livrées à Nîmes"], "1\u00a0234,50 €"),
+        (['#,##0.00\\ "€"'], ["Pièces livrées à Nîmes"], "1\u00a0234,50 €"),
+        # A format or a name alone, the dollar, and a Swiss format.
+        (["0", "#,##0.00 [$€-407]"], ["Pieces"], "1,234.50 €"),
+        (['#,##0.00 "€"'], ["Mrs Müller"], "1,234.50 €"),
+        (['"$"#,##0.00'], GERMAN, "1,234.50 €"),
+        (["#,##0.00 [$CHF-807]"], GERMAN, "1,234.50 €"),
+    ],
+)
+def test_a_language_with_a_decimal_comma_is_known_by_formats_or_letters(
+    codes: list[str], texts: list[str], shown: str
+):
+    assert with_separators("1,234.50 €", separators_of(codes, texts)) == shown

@@ -170,6 +170,11 @@ def form(canvas: Canvas) -> None:
     fields.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
     text("Not filled in", y=250)(canvas)
     fields.textfield(name="f11", x=200, y=245, width=90, height=18, value="")
+    text("See the notes", y=202)(canvas)
+    text("Number of the crew", x=300, y=220)(canvas)
+    text("-", x=338, y=202)(canvas)
+    fields.textfield(name="f12", x=300, y=195, width=34, height=18, value="01")
+    fields.textfield(name="f13", x=348, y=195, width=80, height=18, value="0573846")
 
 
 def test_fields_of_a_form_are_label_and_value():
@@ -188,6 +193,9 @@ def test_fields_of_a_form_are_label_and_value():
         "Send me the bill: yes",
         "Draught in metres: 2.10",
         "Not filled in",
+        "See the notes",
+        "Number of the crew: 01-0573846",
+        "-",
     ]
 
 
@@ -241,8 +249,8 @@ def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subte
 
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
-            "*100 EUR per berth", "Ships pay each day.", "*1. Gloves", "*2. Boots", "*3. A coat",
-            "Bring them.", "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
+            "*100 EUR per berth", "*12. Mai 2026", "Ships pay each day.", "*1. Gloves", "*2. Boots",
+            "*3. A coat", "Bring them.", "*1. Gloves", "*2. Boots and a coat")  # fmt: skip
     for number, row in enumerate(rows):
         canvas.setFont("Helvetica-Bold" if row.startswith("*") else "Helvetica", 10)
         canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
@@ -254,7 +262,9 @@ def test_bold_numbered_lines_above_text_are_headings():
         "### 4.1 Yachts",
         "Yachts pay in May.",
         "## 5. Term",
-        "The term is a year. 100 EUR per berth Ships pay each day.",
+        "The term is a year. 100 EUR per berth",
+        "12. Mai 2026",
+        "Ships pay each day.",
         "1. Gloves",
         "2. Boots",
         "3. A coat",
@@ -505,3 +515,17 @@ def test_a_table_that_is_not_divided_into_columns_is_noted():
                 )
 
     assert parsed(rows).notes == ["The table on page 1 could not be split into columns."]
+
+
+def test_a_line_that_is_drawn_late_is_read_in_its_place():
+    def draw(canvas: Canvas) -> None:
+        for number, row in enumerate(("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.")):
+            canvas.drawString(50, 700 - 20 * number, row)
+        canvas.drawString(80, 660, "Berths of guests are free.")
+        # A column at the right is read after the one at the left.
+        canvas.drawString(400, 700, "Office: 9 to 5")
+
+    assert parsed(draw).parts[0][1].splitlines() == [
+        "Berths",
+        "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5",
+    ]

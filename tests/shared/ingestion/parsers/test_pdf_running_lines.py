@@ -42,7 +42,7 @@ def text(number: int) -> str:
 
 def test_headers_and_footers_are_no_part_of_the_text():
     def draw(canvas: Canvas, number: int) -> None:
-        # Drawn after the text, where a file has it, and larger than the text, like a heading.
+        # Drawn after the text, and larger than it, like a heading.
         body(canvas, number)
         canvas.setFont("Helvetica", 14)
         canvas.drawString(72, 800, "Kiln handbook, revision 4")
@@ -52,7 +52,7 @@ def test_headers_and_footers_are_no_part_of_the_text():
 
     first, *others = made(5, draw)
     assert others == [text(number) for number in range(2, 6)]
-    assert first == f"{text(1)} # Kiln handbook, revision 4 Confidential"
+    assert first == f"# Kiln handbook, revision 4 {text(1)} Confidential"
     # Two pages do not tell a header from a title.
     assert all("Kiln handbook" in page for page in made(2, draw))
 
@@ -75,7 +75,7 @@ def test_a_cover_without_a_number_and_other_headers_on_left_and_right_pages():
         canvas.drawString(72, 780, "Kiln handbook" if number % 2 else "Potters of Delft")
 
     left, right, *others = made(6, draw)
-    assert (left, right) == (f"{text(1)} Kiln handbook", f"{text(2)} Potters of Delft")
+    assert (left, right) == (f"Kiln handbook {text(1)}", f"Potters of Delft {text(2)}")
     assert others == [text(number) for number in range(3, 7)]
 
 

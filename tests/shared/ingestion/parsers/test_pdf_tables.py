@@ -8,6 +8,7 @@ import pytest
 from reportlab.lib.colors import black
 from reportlab.lib.enums import TA_JUSTIFY
 from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
+from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
     Frame,
@@ -137,3 +138,72 @@ def test_a_heading_of_several_lines_is_one_heading():
 def test_a_line_whose_cells_overlap_is_no_table():
     cells = (Cell("one", 100, 300), Cell("other", 230, 400))
     assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []
+
+
+def test_drawn_lines_divide_cells_of_several_lines_and_merged_ones():
+    rows = [
+        ["", "Threshold\nto air\nkg a year", "Threshold\nto water\nkg a year", "Remark"],
+        ["Chlorine and inorganic\ncompounds", "10 000", "-", "as HCl, measured\nat the stack"],
+        ["Metals", "", "", ""],
+        ["Zinc", "200", "100", "as Zn"],
+        ["Lead", "200", "20", ""],
+    ]
+    spans = ("SPAN", (0, 2), (-1, 2)), ("SPAN", (3, 3), (3, 4)), ("VALIGN", (0, 0), (-1, -1), "MIDDLE")
+    assert text_of(drawn(rows, GRID, *spans)) == markdown(
+        [
+            ["", "Threshold to air kg a year", "Threshold to water kg a year", "Remark"],
+            ["Chlorine and inorganic compounds", "10 000", "-", "as HCl, measured at the stack"],
+            ["Metals", "", "", ""],
+            ["Zinc", "200", "100", "as Zn"],
+            ["Lead", "200", "20", "as Zn"],
+        ]
+    )
+
+
+def test_lines_between_columns_alone_leave_the_rows():
+    columns = ("LINEAFTER", (0, 0), (-2, -1), 0.5, black), ("BOX", (0, 0), (-1, -1), 0.5, black)
+    header = ("LINEBELOW", (0, 0), (-1, 0), 0.5, black)
+    assert text_of(drawn(FARES, *columns, header)) == markdown(FARES)
+
+
+def test_frames_around_texts_are_no_table():
+    story = [drawn([[paragraph(text)]], GRID, widths=[400]) for text in ("Dogs travel free.", "Cats too.")]
+    assert "|" not in text_of(*story)
+
+
+ASSETS = [["Land", "5", "6"], ["Buildings", "15", "13"], ["Cash", "70", "61"], ["Total", "90", "80"]]
+LIABILITIES = [["Capital", "40", "40"], ["Reserves", "6", "-2"], ["Loans", "44", "42"], ["Total", "90", "80"]]
+
+
+def test_halves_of_a_balance_sheet_are_two_tables():
+    header, sides = ["31.12.2026", "31.12.2025"], (ASSETS, LIABILITIES)
+    rows = [[*left, *right] for left, right in zip(*sides, strict=True)]
+    table = drawn([["Assets", *header, "Liabilities", *header], *rows], widths=[80, 80, 80] * 2)
+    texts = text_of(table).split("\n\n")
+    names = (["Assets", *header], ["Liabilities", *header])
+    assert [*filter(None, map(str.strip, texts))] == [
+        markdown([name, *side]) for name, side in zip(names, sides, strict=True)
+    ]
+    # A row of results has two names and two numbers, and is one row.
+    results = [["Skar", "2", "Oster", "1"], ["Lund", "0", "Halden", "3"], ["Moss", "1", "Drammen", "1"]]
+    assert "| Lund | 0 | Halden | 3 |" in text_of(drawn(results))
+
+
+def test_a_header_above_titles_is_that_of_the_rows_below_them():
+    def draw(canvas: Canvas) -> None:
+        rows = (["", "Year 1", "Year 2"], ["# Assets"], *ASSETS[:2], ["# Current"], ["Stocks"], *ASSETS[2:])
+        for number, row in enumerate(rows):
+            canvas.setFont("Helvetica", 16 if row[0].startswith("#") else 10)
+            for column, cell in enumerate(row):
+                canvas.drawRightString(150 + 80 * column, 700 - 20 * number, cell.lstrip("# "))
+
+    made = io.BytesIO()
+    canvas = Canvas(made)
+    draw(canvas)
+    canvas.drawString(
+        50, 100, "The accounts are audited by the harbour office each year in May, as the law asks."
+    )
+    canvas.save()
+    text = pdf(made.getvalue()).parts[0][1]
+    assert text.count("|  | Year 1 | Year 2 |") == 2
+    assert text.index("# Current") < text.rindex("Year 1") < text.index("| Stocks |")

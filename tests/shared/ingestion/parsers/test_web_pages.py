@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.config import PRODUCT
+from shared import PRODUCT
 from shared.ingestion.parsers.web_pages import page
 from shared.ingestion.web_page import forbids_index
 from tests import website_server

@@ -125,7 +125,8 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
         # Items of a list, a sentence, a bold word, a line without a number.
         (clause("Gloves") + clause("Boots"), "1. Gloves\n2. Boots"),
         (clause("Gloves") + clause("Boots") + paragraph("x"), "1. Gloves\n2. Boots\n\nx"),
-        # A date, an amount.
+        # Dates, an amount.
+        (paragraph(run("12. Mai 2026", bold)) + paragraph("x"), "12. Mai 2026\n\nx"),
         (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
         (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),

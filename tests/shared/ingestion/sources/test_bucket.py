@@ -184,7 +184,7 @@ def look_up_nothing(*_: Any, **__: Any) -> list[Any]:
 
 
 def test_only_endpoints_of_the_settings_are_used(server: Server):
-    row: dict[str, Any] = {"kind": "bucket", "address": "s3://docs", "region": None}
+    row: Any = {"kind": "bucket", "address": "s3://docs", "region": None}
     row |= {"endpoint": server.url, "credentials": CREDENTIALS}
     server.put("a.txt", b"a")
     assert len(list(open_source(row, OWN, [server.url]).items(""))) == 1

@@ -1,12 +1,23 @@
 """Orgs and invitations of a caller; members, statistics, usage and audit events for admins."""
 
+from typing import TypedDict
+
 from shared.clients.postgrest import Database
 from shared.types import Principal, PrincipalSource, Row
 
 
-def list_orgs(database: Database, caller: PrincipalSource) -> list[Row]:
-    """Id, name, role and embedding model of each org. For an API key it is the key's one org."""
-    return database.rows(caller, "rag_list_orgs", {}, idempotent=True)
+class OrgRow(TypedDict):
+    """`name`: None for an org of an adopter's own table."""
+
+    id: str
+    name: str | None
+    role: str
+    embedding_model: str
+
+
+def list_orgs(database: Database, caller: PrincipalSource) -> list[OrgRow]:
+    """The caller's orgs. For an API key it is the key's one org."""
+    return list(database.call(caller, "rag_list_orgs", {}, idempotent=True))
 
 
 def org_statistics(database: Database, caller: Principal) -> Row:

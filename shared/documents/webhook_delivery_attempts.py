@@ -1,4 +1,4 @@
-"""Delivery of events to webhooks, signed as in Standard Webhooks.
+"""Attempts to deliver events to webhooks and the pauses between them; signed as in Standard Webhooks.
 
 Headers webhook-id, webhook-timestamp and webhook-signature: an HMAC-SHA256 over id, time and body
 (https://www.standardwebhooks.com). An event arrives at least once, always with the same id. Addresses of
@@ -21,7 +21,7 @@ from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, logged
 from shared.ingestion.job_queue import BatchResult
-from shared.types import Row, WebhookMessage
+from shared.types import ClaimedDelivery, Row, WebhookMessage
 
 log = logging.getLogger("rag")
 # Concurrent deliveries.
@@ -41,19 +41,19 @@ class WebhookSender:
     database: Database
     signer: Signer
     networks: AddressPolicy
-    message_of: Callable[[Row], WebhookMessage]
+    message_of: Callable[[ClaimedDelivery], WebhookMessage]
 
     def deliver(self) -> BatchResult:
         """One round of due deliveries. Raises a RagError for a failed claim."""
         arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
-        rows: list[Row] = self._call("rag_claim_deliveries", arguments)
+        rows: list[ClaimedDelivery] = self._call("rag_claim_deliveries", arguments)
         if not rows:
             return BatchResult()
         with ThreadPoolExecutor(CLAIMED) as pool:
             delivered = sum(pool.map(self._deliver, rows))
         return BatchResult(len(rows), delivered)
 
-    def _deliver(self, row: Row) -> bool:
+    def _deliver(self, row: ClaimedDelivery) -> bool:
         try:
             status, failure = self._send(row)
         except Exception as unforeseen:
@@ -76,7 +76,7 @@ class WebhookSender:
             self._call("rag_end_delivery", arguments)
         return failure is None
 
-    def _send(self, row: Row) -> tuple[int | None, str | None]:
+    def _send(self, row: ClaimedDelivery) -> tuple[int | None, str | None]:
         """The status of the response, and the error of an attempt that was not accepted."""
         message = self.message_of(row)
         headers = {

@@ -1,4 +1,5 @@
--- Functions that the worker calls to claim, send and finish deliveries, under its own role.
+-- Functions that the worker calls to claim and end deliveries, under its own role.
+-- shared/documents/webhook_delivery_attempts.py sends them, and decides when to try again.
 
 create function rag.clear_deliveries()
 returns void
@@ -155,6 +156,8 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
+  -- Raises PT401 for a token of another issuer.
+  perform rag.current_user_id();
   -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook

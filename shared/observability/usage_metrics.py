@@ -1,6 +1,4 @@
-"""Usage metrics and audit events, written to the database for all instances.
-
-api/prometheus.py serves the sums."""
+"""Usage metrics, written to the database for all instances. api/prometheus.py serves the sums."""
 
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -27,30 +25,6 @@ def record(database: Database, caller: PrincipalSource, *measures: Measure) -> N
     """Count the measures in one call. A failure is logged and does not fail the request."""
     with logged("usage metrics were not recorded (%s): the counters lack this request"):
         database.call(caller, "rag_record_metrics", {"measures": [asdict(measure) for measure in measures]})
-
-
-def record_event(
-    database: Database,
-    caller: PrincipalSource,
-    event: str,
-    namespace: str,
-    *measures: Measure,
-    documents: int = 0,
-    chunks: int = 0,
-    top_score: float | None = None,
-) -> None:
-    """Record an audit event of a namespace and count the measures, in one call. A failure is logged and does
-    not fail the request."""
-    arguments = {
-        "event": event,
-        "namespace": namespace,
-        "documents": documents,
-        "chunks": chunks,
-        "top_score": top_score,
-        "measures": [asdict(measure) for measure in measures],
-    }
-    with logged(f"the audit event {event} was not recorded (%s)"):
-        database.call(caller, "rag_record_event", arguments)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.retrieval.query.org_and_freshness_intents import freshness, org_level, timeless
+from shared.retrieval.query.question_intents import freshness, org_level, timeless
 
 OF_THE_ORG = [
     ("who owns the billing service", "ownership", "who owns"),
