@@ -107,8 +107,9 @@ export class Documents {
     add(byId("failed"), this.#failed, failed);
     const isWhole = source >= sources.length;
     byId("failed-uploads").hidden = !this.#failed.length;
-    byId("failed-count").textContent = count(this.#failed.length, "failed upload");
-    byId("documents-count").textContent = sources.length ? this.#count(isWhole) : "No collection yet: the first upload creates one.";
+    const ofFailed = count(this.#failed.length, "failed upload");
+    byId("failed-count").textContent = ofFailed;
+    byId("documents-count").textContent = sources.length ? this.#count(isWhole) + (this.#failed.length ? `, ${ofFailed}` : "") : "No collection yet: the first upload creates one.";
     byId("document-name").hidden = !name && !this.#rows.length;
     byId("more-documents").hidden = isWhole;
   }
