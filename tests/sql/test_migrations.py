@@ -67,7 +67,8 @@ DEFINER_FUNCTIONS_OF_USERS = """
   select oid::regprocedure::text
   from pg_proc
   where pronamespace = 'public'::regnamespace and prosecdef
-    and (has_function_privilege('anon', oid, 'execute') or has_function_privilege('authenticated', oid, 'execute'))
+    and (has_function_privilege('anon', oid, 'execute')
+      or has_function_privilege('authenticated', oid, 'execute'))
 """
 OWN_TABLES = """
   create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
