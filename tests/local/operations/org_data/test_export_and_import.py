@@ -168,8 +168,9 @@ def test_an_imported_org_has_equal_rows_under_other_ids(
 
 @pytest.mark.parametrize("given", [None, "00000000-0000-8000-8000-000000000001"])
 def test_a_third_party_user_keeps_the_id_or_gets_a_given_one(
-    stack: Stack, org: Actors, elsewhere: Database, tmp_path: Path
+    stack: Stack, org: Actors, elsewhere: Database, tmp_path: Path, given: str | None
 ):
+    """Another one for the same person at another issuer."""
     ((user,),) = org.sql("select rag.third_party_user_id('https://app.clerk.example', 'user_2abc')::text")
     org.sql("insert into rag.members (org_id, user_id) values (%s, %s)", org.org_id, user)
     org.sql(
