@@ -266,5 +266,8 @@ $$;
 -- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;
 
+-- PostgREST serves the functions at once, also where no event trigger tells it of a change of the schema.
+notify pgrst, 'reload schema';
+
 -- Of the migration (10_identity/50_tenant_policies.sql).
 drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.restrict_keys(text, text[]);

@@ -27,6 +27,7 @@ alter default privileges for role postgres in schema public
 alter default privileges for role postgres in schema public
   revoke execute on functions from anon, authenticated, service_role;
 alter role authenticator set lock_timeout = '8s';
+grant set on parameter "pgrst.db_pre_request" to postgres;
 
 create function extensions.refuse_changes_of_supabase() returns event_trigger language plpgsql as $$
 declare

@@ -20,6 +20,7 @@ from local.demo_corpus import ADMINS, org_id_of, read_folder
 from local.errors import CommandError
 from local.operations.folder_scan import one_line
 from local.operations.org_data.database import connected, reason_of
+from local.operations.org_data.import_users import is_third_party
 from shared.config import Settings
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
@@ -30,7 +31,10 @@ MAX_DOCUMENTS = 100_000
 # Documents of a call, and their characters; calls that are prepared while the database stores others.
 AT_ONCE, CHARACTERS_AT_ONCE, PREPARED = 250, 1_000_000, 4
 # A token's issuer is checked, also here.
-USER = "select users.id, settings.issuer from auth.users cross join rag.settings where email = %s"
+USER = """
+select coalesce((select id from auth.users where email = %(user)s), %(third_party)s::uuid)::text, issuer
+from rag.settings
+"""
 KEYS = {field.name for field in fields(NewDocument)} - {"org_id", "collection"}
 DOCUMENT = TypeAdapter(NewDocument)
 NOT_EMPTY = "The database has chunks already. Add further documents with: python -m local ingest"
@@ -60,9 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="URL", help="its owner's URL; default: the local stack")
     parser.add_argument(
         "--user",
-        metavar="EMAIL",
+        metavar="USER",
         default=ADMINS["halden"],
-        help="the user who adds them; default %(default)s",
+        help="the address of the user who adds them, or a third-party user's id; default %(default)s",
     )
     parser.add_argument("--org", metavar="ORG", help="an id; required for members of several orgs")
     parser.add_argument("--collection", default="default", metavar="NAME", help="default: default")
@@ -76,12 +80,15 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
     org = org_id_of(options.org) if options.org else None
     embedder = embedder_for(settings)
     with connected(database_url) as connection:
-        user = connection.execute(USER, [options.user]).fetchone()
+        third_party = options.user if is_third_party(options.user) else None
+        parameters = {"user": options.user, "third_party": third_party}
+        user, issuer = connection.execute(USER, parameters).fetchone() or (None, None)
         if user is None:
             raise CommandError(f"no user has the address {options.user}")
         claims = {
-            "sub": str(user[0]),
-            "iss": user[1],
+            "sub": user,
+            # As in the tokens that the functions sign for third-party users, too.
+            "iss": issuer,
             "role": "authenticated",
             "rag": {"org": org} if org else None,
         }

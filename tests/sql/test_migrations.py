@@ -317,6 +317,15 @@ def test_the_migration_refuses_an_older_postgres(stack: Stack, new_database: Cal
         connection.execute(schema.replace("< 150000", "< 990000").encode())
 
 
+def test_postgrest_is_told_to_read_the_schema(stack: Stack, new_database: Callable[[str], str]):
+    database = new_database("told")
+    with psycopg.connect(stack.database_url(database=database), autocommit=True) as connection:
+        connection.execute("listen pgrst")
+        cli(stack, "db", "push", database=database)
+        (notice,) = connection.notifies(timeout=60, stop_after=1)
+    assert notice.payload == "reload schema"
+
+
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that cannot have been used in a database without rows.

@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--user",
         action="append",
         default=[],
-        metavar="EMAIL=EMAIL",
-        help="a user's address in the archive and here, where they differ",
+        metavar="USER=USER",
+        help="a user's address (of a third-party user the id) in the archive and here, where they differ",
     )
     parser.add_argument("--tier", metavar="TIER", help="the tier of a new org; default: standard")
     parser.add_argument(
@@ -165,7 +165,7 @@ def new_ids(count: int) -> Iterator[bytes]:
 def _pair(value: str) -> tuple[str, str]:
     old, _, new = value.partition("=")
     if not new:
-        raise CommandError(f"--user {value}: write the address in the archive, =, and the address here")
+        raise CommandError(f"--user {value}: write the address or id in the archive, =, and the one here")
     return old, new
 
 

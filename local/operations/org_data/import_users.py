@@ -1,5 +1,6 @@
 """Users and members of an archive in this deployment."""
 
+import re
 from typing import Any
 
 import psycopg
@@ -11,24 +12,28 @@ from local.operations.org_data.archive import Manifest, Member
 
 def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
     """Each user's id here. A user who owns nothing and is absent keeps the id of the source
-    deployment, and so does a third-party user, whose id is computed from issuer and subject."""
-    emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
+    deployment, and so does a third-party user, whose id is computed from issuer and subject. `renamed`: the
+    address or the third-party id here by that of the archive."""
+    names = [renamed.get(user.email or user.id, user.email or user.id) for user in manifest.users]
     rows = connection.execute(
-        "select email, id::text from auth.users where email = any (%s)", [emails]
+        "select email, id::text from auth.users where email = any (%s)", [names]
     ).fetchall()
     here = dict(rows)
     if len(rows) > len(here):
         raise CommandError("several users here have the same address; give each its own")
     if absent := sorted(
-        email or user.id
-        for user, email in zip(manifest.users, emails, strict=True)
-        if user.owns_rows and email not in here and not _is_third_party(user.id)
+        name
+        for user, name in zip(manifest.users, names, strict=True)
+        if user.owns_rows and name not in here and not is_third_party(name)
     ):
         raise CommandError(
             f"these users own documents or sessions and are not users here: {one_line(', '.join(absent))}. "
             "Create them, or name others with --user"
         )
-    users = [here.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
+    users = [
+        here.get(name, name if is_third_party(name) else user.id)
+        for user, name in zip(manifest.users, names, strict=True)
+    ]
     if len(set(users)) < len(users):
         raise CommandError("two users of the archive would be one user here; see --user")
     absent_ids = [user for user in users if user not in here.values()]
@@ -41,9 +46,9 @@ def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed:
     return users
 
 
-def _is_third_party(user: str) -> bool:
-    """As rag.auth_user_id decides: a UUID of version 8."""
-    return user[14] == "8"
+def is_third_party(user: str) -> bool:
+    """As rag.auth_user_id decides: whether the id is a UUID of version 8."""
+    return re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", user) is not None
 
 
 def add_member(

@@ -13,6 +13,7 @@ from local import access_tokens
 from local.errors import CommandError
 from local.operations.bulk_load import load
 from local.stack import Stack
+from shared.access.jwt_verifier import third_party_user_id
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from shared.types import Principal
@@ -116,6 +117,25 @@ def test_a_killed_load_is_repeated_and_gives_the_rows_of_ingestion(
             load(connection, HashEmbedder(), claims(stack), "other", documents())
     assert rows(database) == expected
     assert schema(database) == schema_before
+
+
+def test_a_third_party_user_loads_by_id(stack: Stack, database: psycopg.Connection[Any], tmp_path: Path):
+    file, user = tmp_path / "documents.jsonl", third_party_user_id("https://app.clerk.example", "user_2abc")
+    file.write_text(json.dumps({"title": "A", "text": "b", "private": True}))
+    issuers = json.dumps({"https://app.clerk.example": None})
+    change = "update rag.settings set issuer = %s, third_party_issuers = %s::jsonb"
+    database.execute(change, [access_tokens.issuer(stack.url), issuers])
+    try:
+        refused = run_local(stack.folder, "bulk-load", file, "--user", user)
+        assert "You belong to no org" in refused.stderr or "no such org" in refused.stderr, refused.stderr
+        database.execute("insert into rag.members (org_id, user_id) values (%s, %s)", [ORG, user])
+        loaded = run_local(stack.folder, "bulk-load", file, "--user", user, "--collection", COLLECTION)
+        assert loaded.stdout == "1 documents\n", loaded.stderr
+        owners = database.execute("select owner_id::text, created_by::text from rag.documents").fetchall()
+        assert owners == [(user, user)]
+    finally:
+        database.execute("delete from rag.members where user_id = %s", [user])
+        database.execute(change, [None, "{}"])
 
 
 def test_the_command_reads_a_folder_or_json_lines(

@@ -166,7 +166,11 @@ def test_an_imported_org_has_equal_rows_under_other_ids(
     assert org.invited.email not in {user.email for user in imported.manifest.users}
 
 
-def test_a_third_party_user_keeps_the_id(stack: Stack, org: Actors, elsewhere: Database, tmp_path: Path):
+@pytest.mark.parametrize("given", [None, "00000000-0000-8000-8000-000000000001"])
+def test_a_third_party_user_keeps_the_id_or_gets_a_given_one(
+    stack: Stack, org: Actors, elsewhere: Database, tmp_path: Path, given: str | None
+):
+    """Another one for the same person at another issuer."""
     ((user,),) = org.sql("select rag.third_party_user_id('https://app.clerk.example', 'user_2abc')::text")
     org.sql("insert into rag.members (org_id, user_id) values (%s, %s)", org.org_id, user)
     org.sql(
@@ -179,10 +183,10 @@ def test_a_third_party_user_keeps_the_id(stack: Stack, org: Actors, elsewhere: D
         org.sql("delete from rag.collections where owner_id = %s", user)
         org.sql("delete from rag.members where user_id = %s", user)
     with open_archive(tmp_path / "org.zip") as archive:
-        import_org(elsewhere, archive, str(uuid4()), {}, with_members=True)
+        import_org(elsewhere, archive, str(uuid4()), {user: given} if given else {}, with_members=True)
     for table, column in (("members", "user_id"), ("collections", "owner_id")):
         statement = f"select count(*) from rag.{table} where {column} = %s"
-        assert rows(elsewhere, statement, user) == [(1,)], table
+        assert rows(elsewhere, statement, given or user) == [(1,)], table
 
 
 def test_an_archive_contains_no_secret(stack: Stack, org: Actors, tmp_path: Path):
