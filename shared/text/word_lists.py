@@ -11,9 +11,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def word_sets(module: str) -> dict[str, frozenset[str]]:
-    """The lists of a module, given its `__file__`: the table of its name in the words.toml beside it."""
-    lists = _table(module).items()
+def word_sets(module: str, language: str | None = None) -> dict[str, frozenset[str]]:
+    """The lists of a module, given its `__file__`: the table of its name in the words.toml beside it, or that
+    table's of a language."""
+    table = _table(module)
+    lists = table[language].items() if language else table.items()
     return {name: frozenset(words.split()) for name, words in lists if isinstance(words, str)}
 
 

@@ -21,9 +21,11 @@ MODEL = "extractive"
 INDIRECT: dict[Language, str] = {
     "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
     "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
+    "nl": "Deze passages komen het dichtst bij de vraag:",
 }  # fmt: skip
 _OTHERWISE: dict[Language, str] = {
-    "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
+    "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa",
+    "nl": "zegt iets anders",
 }  # fmt: skip
 _ABSTENTION = GeneratedText("", MODEL, is_abstention=True)
 
