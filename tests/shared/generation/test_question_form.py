@@ -36,3 +36,4 @@ def test_a_word_of_a_sentence_counts_by_the_sentence_s_language():
     assert not has_word(aim, "limits", "fr")
     assert has_word("It opens daily but not in May.", "limits", "en-GB")
     assert has_word(aim, "limits", None)
+    assert not has_word("We want to thank the team.", "reason", None)
