@@ -4,14 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
-from typing import Self, get_args
+from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
-from shared.text.function_words import LINKING_WORDS, Language
+from shared.text.function_words import LINKING_WORDS
 from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import clear_language_of
 from shared.text.stemming import WORDS, content_words, stem
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import word_sets_by_language
 
 _WORD = re.compile(r"[\w-]+")
 _DIGIT = re.compile(r"\d")
@@ -19,14 +19,7 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 # A year, a quarter or a version.
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
-_BY_LANGUAGE: dict[str, dict[str, frozenset[str]]] = {
-    language: word_sets(__file__, language) for language in get_args(Language)
-}
-# Of a text whose language is not clear.
-_ALL = {
-    name: frozenset[str]().union(*(lists.get(name, ()) for lists in _BY_LANGUAGE.values()))
-    for name in _BY_LANGUAGE["de"]
-}
+_LISTS = word_sets_by_language(__file__)
 MAX_PARTS = 3
 
 
@@ -52,14 +45,14 @@ class QuestionForm:
     def of(cls, text: str, previous: str = "") -> Self:
         """`previous`: the question that a follow-up continues, for its words and names."""
         words = content_words(f"{previous} {text}")
-        lists = _lists_of(clear_language_of(text, 1))
+        lists = _LISTS(clear_language_of(text, 1))
         first, second = _first_words(text, lists)
         is_which, is_how = first in lists["which"], first in lists["how"]
         # Not "how long".
         is_way = is_how and (
             second == "to" or second in lists["yes_or_no"]
             if first == "how"
-            else second not in lists.get("quantities", ())
+            else second not in lists["quantities"]
         )
         is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
         # The first word has a capital in any case.
@@ -124,7 +117,7 @@ def _ordinals(text: str) -> list[tuple[str, frozenset[str]]]:
             frozenset(map(stem, takewhile(lambda item: item not in LINKING_WORDS, words[at + 1 : at + 3]))),
         )
         for at, word in enumerate(words)
-        if word in _ALL["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
+        if word in _LISTS(None)["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
     ]
 
 
@@ -156,11 +149,7 @@ def _form(word: str) -> str:
 
 def has_word(text: str, name: str, language: str | None) -> bool:
     """Whether the text has a word of the list. `language`: a tag of the text's, if known."""
-    return not _lists_of(language and language[:2].lower())[name].isdisjoint(_WORD.findall(text.casefold()))
-
-
-def _lists_of(language: str | None) -> Mapping[str, frozenset[str]]:
-    return _BY_LANGUAGE.get(language or "", _ALL)
+    return not _LISTS(language)[name].isdisjoint(_WORD.findall(text.casefold()))
 
 
 def _first_words(text: str, lists: Mapping[str, frozenset[str]]) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
         is_of_another = begins_with_name and not form.names <= sentence.words | context_words(
             sentence, candidates[sentence]
         )
-        refers_back = begins_with_pronoun(sentence.text, weights.PRONOUN_WORDS)
+        refers_back = begins_with_pronoun(sentence.text, sentence.match.lang, weights.PRONOUN_WORDS)
         share = weights.MIN_SHARE_OF_PRONOUN if refers_back else weights.MIN_SHARE
         return (
             candidates[sentence].kind is StatementKind.SENTENCE
