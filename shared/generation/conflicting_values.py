@@ -147,7 +147,7 @@ def _differ_in_values(one: _Reading, other: _Reading) -> bool:
     # Documents on two products say the same of each. A row or a pronoun is about the subject of its document.
     are_siblings = len(one.title & other.title) * 2 >= min(len(one.title), len(other.title))
     has_subject = len(one.words) >= MIN_WORDS and not (
-        _KEY.match(one.sentence.text) or begins_with_pronoun(one.sentence.text)
+        _KEY.match(one.sentence.text) or begins_with_pronoun(one.sentence.text, one.sentence.match.lang)
     )
     has_units = all(unit for (_, unit), _ in changed)
     return one.frame == other.frame and has_subject and has_units and not are_siblings

@@ -9,7 +9,7 @@ from shared.generation.grounding.markup import without_tags
 from shared.text.line_breaks import PREFIX, unwrapped
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import word_sets_by_language
 
 # A row of more cells shows only those whose columns the question names, if it names any. If none of them has
 # a number, it shows all its numbers and the cells with the question's words.
@@ -44,7 +44,7 @@ _MARKUP = re.compile(
     r"|\*{2,3}"
     r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
 )
-_PRONOUNS = word_sets(__file__)["pronouns"]
+_LISTS = word_sets_by_language(__file__)
 
 
 class StatementKind(Enum):
@@ -73,9 +73,10 @@ class Statement:
         return self.kind is StatementKind.SENTENCE and not QUESTION.search(self.heading)
 
 
-def begins_with_pronoun(text: str, words: int = 1) -> bool:
-    """Whether a pronoun is among the first words."""
-    return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:words])
+def begins_with_pronoun(text: str, language: str | None, words: int = 1) -> bool:
+    """Whether a pronoun is among the first words. `language`: a tag of the text's, if known."""
+    pronouns = _LISTS(language)["pronouns"]
+    return any(word.casefold() in pronouns for word in re.findall(r"\w+", text)[:words])
 
 
 def without_markup(text: str) -> str:

@@ -1,6 +1,7 @@
 """Form of a question: what it asks for, by its first words, and what it names."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Self
@@ -8,8 +9,9 @@ from typing import Self
 from shared.generation.grounding.proper_names import names_in
 from shared.text.function_words import LINKING_WORDS
 from shared.text.identifiers import names_one_thing
+from shared.text.language_detection import clear_language_of
 from shared.text.stemming import WORDS, content_words, stem
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import word_sets_by_language
 
 _WORD = re.compile(r"[\w-]+")
 _DIGIT = re.compile(r"\d")
@@ -17,9 +19,7 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 # A year, a quarter or a version.
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
-_WORDS = word_sets(__file__)
-_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
-_PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
+_LISTS = word_sets_by_language(__file__)
 MAX_PARTS = 3
 
 
@@ -45,33 +45,35 @@ class QuestionForm:
     def of(cls, text: str, previous: str = "") -> Self:
         """`previous`: the question that a follow-up continues, for its words and names."""
         words = content_words(f"{previous} {text}")
-        first, second = _first_words(text)
-        is_which, is_how = first in _WORDS["which"], first in _WORDS["how"]
+        lists = _LISTS(clear_language_of(text, 1))
+        first, second = _first_words(text, lists)
+        is_which, is_how = first in lists["which"], first in lists["how"]
         # Not "how long".
         is_way = is_how and (
-            second == "to" or second in _WORDS["yes_or_no"]
+            second == "to" or second in lists["yes_or_no"]
             if first == "how"
-            else second not in _WORDS["quantities"]
+            else second not in lists["quantities"]
         )
         is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
         # The first word has a capital in any case.
         names = content_words(
             " ".join(name for part in (previous, text) for name in names_in(part[:1].lower() + part[1:]))
         )
+        tokens = _WORD.findall(text.casefold())
         return cls(
             text,
             words,
             names | {word for word in words if names_one_thing(word)},
-            value=first in _WORDS["value"] or (is_how and not is_way),
-            reason=has_word(text, "reason"),
-            yes_or_no=any(word in _WORDS["yes_or_no"] for word in _WORD.findall(text.casefold())[:1]),
+            value=first in lists["value"] or (is_how and not is_way),
+            reason=not lists["reason"].isdisjoint(tokens),
+            yes_or_no=not lists["yes_or_no"].isdisjoint(tokens[:1]),
             several=is_way
-            or first in _WORDS["several"]
-            or (is_which and (second == "are" or (is_plural and second not in _WORDS["yes_or_no"]))),
-            superlative=has_word(text, "superlative"),
+            or first in lists["several"]
+            or (is_which and (second == "are" or (is_plural and second not in lists["yes_or_no"]))),
+            superlative=not lists["superlative"].isdisjoint(tokens),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
-            words_of_parts=tuple(map(content_words, _parts(text))),
+            words_of_parts=tuple(map(content_words, _parts(text, lists))),
         )
 
     @property
@@ -115,16 +117,21 @@ def _ordinals(text: str) -> list[tuple[str, frozenset[str]]]:
             frozenset(map(stem, takewhile(lambda item: item not in LINKING_WORDS, words[at + 1 : at + 3]))),
         )
         for at, word in enumerate(words)
-        if word in _WORDS["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
+        if word in _LISTS(None)["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
     ]
 
 
-def _parts(text: str) -> list[str]:
+def _question_words(lists: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return lists["how"] | lists["which"] | lists["value"]
+
+
+def _parts(text: str, lists: Mapping[str, frozenset[str]]) -> list[str]:
     """The questions that "and" joins, at most MAX_PARTS."""
+    first_words = _question_words(lists) | lists["reason"] | lists["part"]
     ends = [
         word.start()
         for before, word in pairwise(_WORD.finditer(text))
-        if before.group().casefold() in _WORDS["and"] and word.group().casefold() in _PART_WORDS
+        if before.group().casefold() in lists["and"] and word.group().casefold() in first_words
     ][: MAX_PARTS - 1]
     return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
@@ -140,14 +147,15 @@ def _form(word: str) -> str:
     return _DIGIT.sub("0", word.casefold())
 
 
-def has_word(text: str, name: str) -> bool:
-    """Whether the text has a word of the list."""
-    return not _WORDS[name].isdisjoint(_WORD.findall(text.casefold()))
+def has_word(text: str, name: str, language: str | None) -> bool:
+    """Whether the text has a word of the list. `language`: a tag of the text's, if known."""
+    return not _LISTS(language)[name].isdisjoint(_WORD.findall(text.casefold()))
 
 
-def _first_words(text: str) -> tuple[str, str]:
+def _first_words(text: str, lists: Mapping[str, frozenset[str]]) -> tuple[str, str]:
     """The question word, behind two others at most ("Until when", "For how long"), else the first word; and
     the word behind it."""
     words = [*_WORD.findall(text.casefold()), "", ""]
-    start = next((index for index, word in enumerate(words[:3]) if word in _QUESTION_WORDS), 0)
+    question_words = _question_words(lists)
+    start = next((index for index, word in enumerate(words[:3]) if word in question_words), 0)
     return words[start], words[start + 1]

@@ -13,18 +13,21 @@ _INSUFFICIENT: dict[Language, str] = {
     "de": "Mir fehlen genügend passende Informationen, um diese Frage zuverlässig zu beantworten.",
     "fr": "Je n'ai pas assez d'informations pertinentes pour répondre à cette question avec certitude.",
     "es": "No tengo suficiente información relevante para responder a esta pregunta con seguridad.",
+    "nl": "Ik heb niet genoeg relevante informatie om deze vraag met zekerheid te beantwoorden.",
 }
 _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "en": "There is nothing in this namespace that answers this question.",
     "de": "In diesem Namespace gibt es nichts, was diese Frage beantwortet.",
     "fr": "Il n'y a rien dans cet espace de noms qui réponde à cette question.",
     "es": "No hay nada en este espacio de nombres que responda a esta pregunta.",
+    "nl": "Er staat niets in deze namespace dat deze vraag beantwoordt.",
 }
 _MISSING: dict[Language, str] = {
     "en": "The passages found do not mention {}.",
     "de": "Die gefundenen Textstellen erwähnen {} nicht.",
     "fr": "Les passages trouvés ne mentionnent pas {}.",
     "es": "Los pasajes encontrados no mencionan {}.",
+    "nl": "De gevonden passages vermelden {} niet.",
 }
 INSUFFICIENT = _INSUFFICIENT[ENGLISH]
 RAG_INSUFFICIENT = f"{INSUFFICIENT} Here are the most relevant sources I found:"

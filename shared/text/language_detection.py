@@ -1,4 +1,4 @@
-"""Language of a question: English, German, French or Spanish.
+"""Language of a question: English, German, French, Spanish or Dutch.
 
 The function words decide, since a question is too short for statistics of letters. Each counts for every
 language that has it. The default is English.
@@ -14,7 +14,7 @@ ENGLISH: Language = "en"
 MAX_CHARACTERS = 2_000
 # A word of letters alone: E14 and S18 have none.
 _WORD = re.compile(r"\b[^\W\d_]+\b")
-# Months by their names and abbreviations in the four languages.
+# Months by their names and abbreviations.
 MONTHS = {name: int(number) for name, number in keys_of_words(__file__, "months").items()}
 MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -21,9 +21,11 @@ MODEL = "extractive"
 INDIRECT: dict[Language, str] = {
     "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
     "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
+    "nl": "Deze passages komen het dichtst bij de vraag:",
 }  # fmt: skip
 _OTHERWISE: dict[Language, str] = {
-    "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
+    "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa",
+    "nl": "zegt iets anders",
 }  # fmt: skip
 _ABSTENTION = GeneratedText("", MODEL, is_abstention=True)
 
@@ -140,7 +142,9 @@ def _with_headings(chosen: Sequence[ExtractedSentence], candidates: Candidates) 
     for sentence in chosen:
         item = candidates[sentence]
         heading = (sentence.number, item.heading)
-        is_bare = item.kind is not StatementKind.SENTENCE or begins_with_pronoun(sentence.text)
+        is_bare = item.kind is not StatementKind.SENTENCE or begins_with_pronoun(
+            sentence.text, sentence.match.lang
+        )
         is_known = content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}")
         adds = is_bare and not is_known and not QUESTION.search(item.heading) and heading != last
         shown.append(replace(sentence, text=after_heading(item.heading, sentence.text)) if adds else sentence)

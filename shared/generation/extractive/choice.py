@@ -29,10 +29,11 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
         return items
 
     def decides(sentence: ExtractedSentence) -> bool:
-        return form.yes_or_no and has_word(sentence.text, "decides")
+        return form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)
 
     def is_reason(sentence: ExtractedSentence) -> bool:
-        return form.reason and has_word(after_heading(candidates[sentence].heading, sentence.text), "reason")
+        text = after_heading(candidates[sentence].heading, sentence.text)
+        return form.reason and has_word(text, "reason", sentence.match.lang)
 
     def answers(sentence: ExtractedSentence) -> bool:
         return (decides(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_DECIDER * best) or (
@@ -44,14 +45,14 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
         is_of_another = begins_with_name and not form.names <= sentence.words | context_words(
             sentence, candidates[sentence]
         )
-        refers_back = begins_with_pronoun(sentence.text, weights.PRONOUN_WORDS)
+        refers_back = begins_with_pronoun(sentence.text, sentence.match.lang, weights.PRONOUN_WORDS)
         share = weights.MIN_SHARE_OF_PRONOUN if refers_back else weights.MIN_SHARE
         return (
             candidates[sentence].kind is StatementKind.SENTENCE
             and not is_of_another
             and (
                 scores[sentence] >= share * best
-                or has_word(sentence.text, "limits")
+                or has_word(sentence.text, "limits", sentence.match.lang)
                 or decides(sentence)
                 or is_reason(sentence)
             )
@@ -71,7 +72,7 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
             break
         follower = after.get(candidate)
         for item in (candidate, follower) if follower and follows(follower) else (candidate,):
-            is_limit = item is follower and has_word(item.text, "limits")
+            is_limit = item is follower and has_word(item.text, "limits", item.match.lang)
             if (room or is_limit) and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
                 covered |= item.words | context_words(item, candidates[item])

@@ -369,6 +369,7 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
         "de": "Wer hat den ersten Kessel in Norwegen verkauft?",
         "fr": "Qui a vendu la première bouilloire en Norvège ?",
         "es": "¿Quién vendió el primer hervidor en Noruega?",
+        "nl": "Wie heeft de eerste waterkoker in Noorwegen verkocht?",
     }
     for language, question in questions.items():
         draft = answer(embedder, question, replace(matches[0], lang="en"))

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.generation.passage_statements import StatementKind, statements, without_markup
+from shared.generation.passage_statements import (
+    StatementKind,
+    begins_with_pronoun,
+    statements,
+    without_markup,
+)
 from shared.text.line_breaks import unwrapped
 from tests.shared.examples import match
 
@@ -156,3 +161,9 @@ def test_a_sentence_or_an_item_above_a_rule_is_no_heading():
 def test_directives_and_targets_of_links_are_no_statements():
     text = ".. image:: kettle.png\n:alt: A kettle of the west wing\n[kettle]: https://kettles.example/the-west-wing"
     assert list(statements(text, "en", frozenset())) == []
+
+
+def test_a_pronoun_is_one_in_the_language_of_the_text():
+    assert begins_with_pronoun("Es gilt bis Mai.", "de")
+    assert not begins_with_pronoun("Es obligatorio presentar el carné.", "es-ES")
+    assert begins_with_pronoun("Es gilt bis Mai.", None)

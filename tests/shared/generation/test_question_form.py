@@ -1,6 +1,6 @@
 """What a question asks for, by its words."""
 
-from shared.generation.question_form import MAX_PARTS, QuestionForm
+from shared.generation.question_form import MAX_PARTS, QuestionForm, has_word
 
 
 def test_the_parts_of_a_question_are_counted_and_bounded():
@@ -11,3 +11,29 @@ def test_the_parts_of_a_question_are_counted_and_bounded():
 def test_a_question_word_may_be_behind_a_preposition():
     assert QuestionForm.of("Für welche Maschinen brauche ich eine Einweisung?").several
     assert QuestionForm.of("Until when is the desk open?").value
+
+
+def test_a_word_counts_by_its_meaning_in_the_language_of_the_question():
+    asks_what = QuestionForm.of("Was kostet die Miete?")
+    assert asks_what.something
+    assert not asks_what.yes_or_no
+    assert QuestionForm.of("Was the budget approved?").yes_or_no
+    assert QuestionForm.of("Who wrote the plan and was it approved?").parts == 1
+    assert not QuestionForm.of("Who is the mayor of the town?").superlative
+    assert QuestionForm.of("¿Cuál es el mayor de los depósitos?").superlative
+    assert not QuestionForm.of("¿Y el precio de la entrada?").yes_or_no
+
+
+def test_dutch_questions_are_read():
+    assert QuestionForm.of("Wanneer is de vergadering van de raad?").value
+    assert QuestionForm.of("Is het gebouw op zondag open?").yes_or_no
+    assert QuestionForm.of("Waarom is de aanvraag afgewezen?").reason
+    assert QuestionForm.of("Wat kost het en hoe betaal ik?").parts == 2
+
+
+def test_a_word_of_a_sentence_counts_by_the_sentence_s_language():
+    aim = "Le but du projet est la mobilité."
+    assert not has_word(aim, "limits", "fr")
+    assert has_word("It opens daily but not in May.", "limits", "en-GB")
+    assert has_word(aim, "limits", None)
+    assert not has_word("We want to thank the team.", "reason", None)

@@ -22,6 +22,7 @@ QUESTIONS = {
         "Que es SAML?",
         "¿Vacaciones?",
     ],
+    "nl": ["Wanneer is de vergadering van de raad?", "Hoe lang duurt de cursus?", "Wat kost een vergunning?"],
 }  # fmt: skip
 
 

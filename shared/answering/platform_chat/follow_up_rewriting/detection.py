@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, read_grammar
 from shared.text.function_words import FUNCTION_WORDS, Language
-from shared.text.language_detection import language_of
+from shared.text.language_detection import ENGLISH, language_of
 
 GRAMMARS: dict[Language, Grammar] = {
     "en": read_grammar("english"),
@@ -34,6 +34,8 @@ def is_follow_up(question: str) -> bool:
     line = " ".join(question.split())[:MAX_CHARACTERS].replace("’", "'")
     line = _ANNOUNCEMENT.sub("", line)
     language = language_of(line)
+    if language not in GRAMMARS:
+        language = ENGLISH
     grammar = GRAMMARS[language]
     if grammar.continuation.match(line):
         return True
