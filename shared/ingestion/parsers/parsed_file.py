@@ -29,7 +29,7 @@ BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
 # Titles that programs give to untitled documents, and the prefix of their titles.
 _NO_TITLE = re.compile(
     r"|[(\[]?(untitled|no title|unknown|anonymous|unspecified)( (document|page|presentation))?[)\]]?"
-    r"|.*\.(?:html?|pdf|docx?|xlsx?|pptx?|rtf|odt|txt|tex|dvi|ps|indd|qxd|tiff?|jpe?g|png)"
+    r"|.*\.(?:html?|pdf|docx?|xlsx?|pptx?|rtf|odt|txt|tex|dvi|ps|indd|pub|qxd|tiff?|jpe?g|png)"
     r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
     re.IGNORECASE,
 )
