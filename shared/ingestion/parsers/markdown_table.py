@@ -57,18 +57,24 @@ def _is_header(line: str, below: str) -> bool:
 
 
 def titled_table(
-    rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "", *, has_stated: bool = False
+    rows: Sequence[Sequence[str]],
+    grouped: Collection[int] = (),
+    mark: str = "",
+    *,
+    is_named: bool | None = None,
 ) -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
-    of a heading, for a title of one cell at the top. `has_stated`: whether the file states a header."""
+    of a heading, for a title of one cell at the top. `is_named`: whether the first row names the columns, as
+    the file states; None for unknown."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
     if texts and len({*filter(None, rows[titles[0]])}) == 1:
         texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
     rows_of_table = [*names, *(_once(rows[index]) if index in grouped else rows[index] for index in body)]
-    is_named = has_stated or len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
+    if is_named is None:
+        is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
     tables = [table(part, has_header=is_named) for part in _halves(rows_of_table)]
     return "\n\n".join([*texts, *filter(None, tables)])
 

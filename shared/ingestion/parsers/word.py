@@ -258,7 +258,22 @@ class _Document:
                     grouped.add(len(lines))
                 texts += [text] * width
             lines.append(texts)
-        yield Block(titled_table(lines, grouped))
+        has_labels = all(
+            len(of_row) == 2 and self._is_bold_cell(of_row[0]) and not self._is_bold_cell(of_row[1])
+            for _, of_row in cells_of_rows
+        )
+        yield Block(titled_table(lines, grouped, is_named=False if has_labels else None))
+
+    def _is_bold_cell(self, cell: Any) -> bool:
+        """Whether all text of the cell is bold."""
+        paragraphs = [
+            paragraph for paragraph in cell.iterchildren("{*}p") if "".join(paragraph.itertext()).strip()
+        ]
+        styles = (value(child(paragraph, "pPr"), "pStyle") or "" for paragraph in paragraphs)
+        return bool(paragraphs) and all(
+            self._is_bold(paragraph, self._styles.get(style, Style()))
+            for paragraph, style in zip(paragraphs, styles, strict=True)
+        )
 
     def _imported(self, element: Any) -> Iterator[Block]:
         """A part in another format, which Word shows as part of the document."""

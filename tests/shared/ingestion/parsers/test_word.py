@@ -383,6 +383,13 @@ def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
             "Dues of 2027\n\n| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |",
         ),
         (table(cell("") + cell("Kiel"), cell("Fee") + cell("10")), f"|  | Kiel |\n{rule}\n| Fee | 10 |"),
+        (
+            table(
+                cell(paragraph(run("Ship", "<w:b/>"))) + cell("Skiff"),
+                cell(paragraph(run("Port", "<w:b/>"))) + cell("Skar"),
+            ),
+            f"|  |  |\n{rule}\n| Ship | Skiff |\n| Port | Skar |",
+        ),
         (table(cell("Cell") + cell("Cell"), cell("1") + cell("2")), f"| Cell | Cell |\n{rule}\n| 1 | 2 |"),
         (
             table(cell("Step") + cell("Parts"), cell("One") + cell(paragraph("bolt") + paragraph("nut"))),
