@@ -26,6 +26,7 @@ from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     clause_number,
     counted,
+    is_sentence,
     open_archive,
     parser_of,
     read_member,
@@ -200,7 +201,9 @@ class _Document:
         if own_outline and own_outline.isdecimal():
             heading = int(own_outline) + 1 if int(own_outline) < 9 else None
         if heading:
-            yield Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
+            title = " ".join(filter(None, [number, *lines]))
+            # Contracts give their clauses the styles of headings.
+            yield Block(title, "" if is_sentence(title) else "#" * min(heading, 6) + " ")
             return
         level = self._level(properties, style_id, style) if number is not None else 0
         indent = "" if number else "  " * level

@@ -140,6 +140,14 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
     assert text_of(clause("Scope") + paragraph("x"), plain) == "## 1 Scope\n\nx"
 
 
+def test_a_sentence_in_the_style_of_a_heading_is_text():
+    heading = '<w:pStyle w:val="H"/>'
+    styles = '<w:style w:styleId="H"><w:name w:val="heading 2"/></w:style>'
+    clause = "9.2. Each party may terminate this agreement at any time by a notice of 45 days."
+    body = paragraph("9. Term.", heading) + paragraph(clause, heading) + paragraph("x" * 250, heading)
+    assert text_of(body, {"styles": ("styles", styles)}) == f"## 9. Term.\n\n{clause}\n\n{'x' * 250}"
+
+
 # -- parts --------------------------------------------------------------------------------------------
 
 BEGIN, END = '<w:r><w:fldChar w:fldCharType="begin"{}/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
