@@ -26,7 +26,9 @@ BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
 # Kinds whose first heading is the title, unless it is one word, such as "Invoice".
 TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
+OFFICE = {"docx", "pdf", "pptx"}
 _HEADING = re.compile(r"\s*# +(\S.*)")
+_LONG_WORD = re.compile(r"\w{4,}")
 # Base64 on one line or wrapped, also as a JSON array of its lines; its last line is shorter.
 _LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n|\s{1,40})"
 _ITEM_END = r"(?:(?:\\r)?\\n)?\",\s{1,40}\""
@@ -109,6 +111,13 @@ def _is_base64(text: str) -> bool:
     return len(text) >= MIN_BASE64 and not is_genome and text.lower() != text != text.upper()
 
 
+def _is_of_another_file(title: str, text: str) -> bool:
+    """Whether the text lacks most of several words: the title is that of a template or of a former file."""
+    words = {*_LONG_WORD.findall(title.casefold())}
+    found = words & {*_LONG_WORD.findall(text.casefold())}
+    return len(words) > 2 and 2 * len(found) < len(words)
+
+
 def _joined(
     kind: str, parts: Iterable[tuple[int | None, str]], title: str, notes: Sequence[str] = ()
 ) -> Converted:
@@ -135,9 +144,10 @@ def _joined(
         length += len(text) + len(BETWEEN_PARTS)
     if not texts:
         raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
-    heading = _HEADING.match(texts[0]) if kind in TITLED and not title else None
+    heading = _HEADING.match(texts[0]) if kind in TITLED else None
     if heading and (kind == "markdown" or " " in heading[1].strip()):
-        title = heading[1]
+        is_own = title and not (kind in OFFICE and _is_of_another_file(title, texts[0]))
+        title = title if is_own else heading[1]
     title = clean_line(title)[:512]
     return Converted(
         BETWEEN_PARTS.join(texts),

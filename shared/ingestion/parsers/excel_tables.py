@@ -1,5 +1,6 @@
 """Tables of an Excel sheet: its filled cells as Markdown."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from shared.ingestion.parsers.excel_merged_cells import Sheet
@@ -8,6 +9,8 @@ from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
 
 HEADING_MARK = "## "
+# A number other than a year.
+_VALUE = re.compile(r"(?!(?:19|20)\d\d$)\W*\d")
 
 
 def tables(sheet: Sheet, grouped: set[int]) -> Iterator[str]:
@@ -20,7 +23,41 @@ def tables(sheet: Sheet, grouped: set[int]) -> Iterator[str]:
         if number > last + 1 and _begins_table(sheet, numbers[index : index + 3]):
             starts.append(index)
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
-        yield _table(sheet, numbers[start:end], grouped, is_last=end == len(numbers))
+        for columns in _beside(sheet, numbers[start:end]):
+            here = [number for number in numbers[start:end] if not columns.isdisjoint(sheet.rows[number])]
+            yield _table(sheet, here, columns, grouped, is_last=end == len(numbers))
+
+
+def _beside(sheet: Sheet, numbers: Sequence[int]) -> list[set[int]]:
+    """The columns of each table of these rows: a table beside an empty column has two columns at least, a row
+    of names in another row than the table before it, or the same names."""
+    used = sorted({column for number in numbers for column in sheet.rows[number]})
+    groups: list[set[int]] = []
+    for column in used:
+        if groups and column - 1 in groups[-1]:
+            groups[-1].add(column)
+        else:
+            groups.append({column})
+    tables: list[set[int]] = []
+    for group in groups:
+        if tables and not (
+            len(group) > 1 < len(tables[-1]) and _has_own_header(sheet, numbers, tables[-1], group)
+        ):
+            tables[-1] |= group
+        else:
+            tables.append(group)
+    return tables
+
+
+def _has_own_header(sheet: Sheet, numbers: Sequence[int], left: set[int], right: set[int]) -> bool:
+    rows = [[sheet.rows[number].get(column, "") for column in sorted(right)] for number in numbers]
+    first = next(at for at, row in enumerate(rows) if any(row))
+    top = next(at for at, number in enumerate(numbers) if not left.isdisjoint(sheet.rows[number]))
+    names = [sheet.rows[numbers[top]].get(column, "") for column in sorted(left)]
+    body = rows[first + 1 :]
+    is_named = all(rows[first]) and not any(map(_VALUE.match, rows[first]))
+    is_named = is_named and any(_VALUE.match(cell) for row in body for cell in row)
+    return is_named and (first != top or rows[first] == names)
 
 
 def _begins_table(sheet: Sheet, numbers: Sequence[int]) -> bool:
@@ -33,8 +70,10 @@ def _begins_table(sheet: Sheet, numbers: Sequence[int]) -> bool:
     return numbers[0] not in sheet.typed and any(number in sheet.typed for number in follows)
 
 
-def _table(sheet: Sheet, numbers: Sequence[int], grouped: set[int], *, is_last: bool) -> str:
-    used = sorted({column for number in numbers for column in sheet.rows[number]})
+def _table(
+    sheet: Sheet, numbers: Sequence[int], columns: set[int], grouped: set[int], *, is_last: bool
+) -> str:
+    used = sorted(columns)
     if len(numbers) * len(used) > MAX_CELLS:
         raise size_error()
     if len(used) == 1 and len(numbers) < len(sheet.rows):

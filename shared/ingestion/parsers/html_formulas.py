@@ -34,6 +34,8 @@ def _line(element: Any) -> str:
             return base + script("sub", index, base) + script("sup", exponent, base)
         case "mtr", _:
             return f"{', '.join(parts)}; "
+        case "mstack" | "msgroup" | "mlongdiv", _:
+            return " ".join(parts)
         case "mo", _:
             sign = (element.text or "").strip()
             return f" {sign} " if sign in "=<>≤≥≈≠→+−-±×·" else sign

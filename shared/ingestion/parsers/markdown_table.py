@@ -57,19 +57,45 @@ def _is_header(line: str, below: str) -> bool:
 
 
 def titled_table(
-    rows: Sequence[Sequence[str]], grouped: Collection[int] = (), mark: str = "", *, has_stated: bool = False
+    rows: Sequence[Sequence[str]],
+    grouped: Collection[int] = (),
+    mark: str = "",
+    *,
+    is_named: bool | None = None,
 ) -> str:
     """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
     of rows with cells that span some columns, whose names are joined to those of the row below. `mark`: that
-    of a heading, for a title of one cell at the top. `has_stated`: whether the file states a header."""
+    of a heading, for a title of one cell at the top. `is_named`: whether the first row names the columns, as
+    the file states; None for unknown."""
     titles, header, body = divided(rows, grouped)
     texts = [": ".join(dict.fromkeys(filter(None, map(one_line, rows[index])))) for index in titles]
     if texts and len({*filter(None, rows[titles[0]])}) == 1:
         texts[0] = with_mark(texts[0], mark)
     names = [names_of_columns([rows[index] for index in header])] if header else []
-    rows_of_table = [*names, *(rows[index] for index in body)]
-    is_named = has_stated or len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
-    return "\n\n".join([*texts, *filter(None, [table(rows_of_table, has_header=is_named)])])
+    rows_of_table = [*names, *(_once(rows[index]) if index in grouped else rows[index] for index in body)]
+    if is_named is None:
+        is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
+    tables = [table(part, has_header=is_named) for part in _halves(rows_of_table)]
+    return "\n\n".join([*texts, *filter(None, tables)])
+
+
+def _once(row: Sequence[str]) -> Sequence[str]:
+    """The row, where a title over all columns stands in the first one alone."""
+    return [row[0], *("" for _ in row[1:])] if len({*row}) == 1 else row
+
+
+def _halves(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
+    """The rows; of a balance sheet those of its left and of its right half, whose columns of values have the
+    same names. With one column of values their first columns have, too, or one half has more rows."""
+    half = len(rows[0]) // 2 if rows else 0
+    names = [*map(str.strip, rows[0])] if rows else []
+    if half < 2 or len(names) != 2 * half or names[1:half] != names[half + 1 :] or not all(names[1:half]):
+        return [rows]
+    left, right = ([row[part] for row in rows] for part in (slice(half), slice(half, None)))
+    pairs = [[any(map(str.strip, part)) for part in pair] for pair in zip(left, right, strict=True)]
+    if half == 2 and names[0] != names[2] and all(map(all, pairs)):
+        return [rows]
+    return [left, right]
 
 
 def with_mark(title: str, mark: str) -> str:

@@ -23,13 +23,15 @@ READY = "reading\n"
 MAX_UNPACKED = 300_000_000
 MAX_CHARACTERS = 20_000_000
 MAX_MEMBERS = 10_000
+# A longer title is text, and one that ends as a sentence from so many words on.
+TITLE_CHARACTERS, TITLE_WORDS = 200, 10
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 # Control characters other than tabs, line ends and form feeds.
 BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
 # Titles that programs give to untitled documents, and the prefix of their titles.
 _NO_TITLE = re.compile(
     r"|[(\[]?(untitled|no title|unknown|anonymous|unspecified)( (document|page|presentation))?[)\]]?"
-    r"|.*\.(?:html?|pdf|docx?|xlsx?|pptx?|rtf|odt|txt|tex|dvi|ps|indd|qxd|tiff?|jpe?g|png)"
+    r"|.*\.(?:html?|pdf|docx?|xlsx?|pptx?|rtf|odt|txt|tex|dvi|ps|indd|pub|qxd|tiff?|jpe?g|png)"
     r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
     re.IGNORECASE,
 )
@@ -117,6 +119,13 @@ def clause_number(text: str) -> str:
     from shared.text.language_detection import MONTHS
 
     return "" if clause["word"].casefold() in MONTHS else clause["number"]
+
+
+def is_sentence(title: str) -> bool:
+    """Whether a line in the style of a heading is text: long, or with the end and the words of a sentence."""
+    return len(title) > TITLE_CHARACTERS or (
+        title.endswith((".", ";", ",")) and title.count(" ") >= TITLE_WORDS
+    )
 
 
 def counted(number: int, one: str, many: str, rest: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Fields of a PDF's form, its comments, and the files attached to it."""
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,8 @@ MAX_OPTIONS = 20
 # The greatest distance of a label above its field, of the text of an option, and of a label at the left where
 # another one is above, in heights of a line.
 ABOVE, BESIDE, LEFT = 1.6, 2.0, 3.0
+# A label, and a sentence behind it.
+_INSTRUCTION = re.compile(r"(.*?(?:[^\W\d_]{4}|\)))\. ([^\W\d_a-z].*)")
 # Annotations that are no comments: links, windows of comments, fields, and marks of the printer.
 _NO_COMMENTS = {
     raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_PRINTERMARK,
@@ -167,7 +170,10 @@ def _filled(
 def _labelled(label: str, values: Sequence[str]) -> str:
     # The parts of a number have a field each.
     separator = "-" if all(map(str.isdecimal, values)) else ", "
-    return f"{label.rstrip(' :._…▶►')}: {separator.join(values)}"
+    text = separator.join(values)
+    if instruction := _INSTRUCTION.fullmatch(label):
+        return f"{instruction[1]}: {text}. {instruction[2]}"
+    return f"{label.rstrip(' :._…▶►')}: {text}"
 
 
 def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int, int, Cell]]:

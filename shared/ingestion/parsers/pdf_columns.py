@@ -1,6 +1,6 @@
 """Order of reading of columns that a PDF draws line by line."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -16,6 +16,8 @@ MAX_GAPS = 8
 LENGTH = 20
 # A page with more lines is read in the order of drawing. It bounds the time.
 MAX_LINES = 1_000
+# The greatest distance of two lines of a block, in heights of a line.
+LEADING = 5.0
 # The shares of lines that continue a sentence, of equal distances, and of lines that begin at the column's
 # edge.
 CONTINUED, EQUAL, ALIGNED = 0.3, 0.75, 0.7
@@ -47,18 +49,34 @@ class WordLine(NamedTuple):
 
 
 def from_top(lines: Sequence[WordLine]) -> list[WordLine]:
-    """The lines; one that is drawn after lines below it, as programs draw merged cells and running headers,
-    stands before them."""
+    """The lines; those that are drawn after lines below all of them, as programs draw merged cells and
+    running headers, stand before these."""
     if len(lines) > MAX_LINES:
         return [*lines]
     ordered: list[WordLine] = []
-    for line in lines:
+    for block in _blocks(lines):
         at = len(ordered)
-        if ordered and _is_above(line, ordered[-1]):
-            below = (index for index, other in enumerate(ordered) if _is_above(line, other))
-            at = next((index for index in below if _overlap(line, ordered[index])), at)
-        ordered.insert(at, line)
+        if ordered and _is_above(block[0], ordered[-1]):
+            below = (index for index, other in enumerate(ordered) if _is_above(block[0], other))
+            first = next((index for index in below if _overlap(block[0], ordered[index])), at)
+            at = first if first < at and _is_above(block[-1], ordered[first]) else at
+        ordered[at:at] = block
     return ordered
+
+
+def _blocks(lines: Sequence[WordLine]) -> Iterator[list[WordLine]]:
+    """Lines that are drawn one after the other and stand closely below each other."""
+    block: list[WordLine] = []
+    for line in lines:
+        is_next = block and 0 < block[-1].bottom - line.bottom < LEADING * line.height
+        if is_next and _overlap(block[-1], line):
+            block.append(line)
+        else:
+            if block:
+                yield block
+            block = [line]
+    if block:
+        yield block
 
 
 def _is_above(line: WordLine, other: WordLine) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
@@ -68,6 +69,14 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         is_last = is_deeper or not BOLD.search(following.font)
         if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
+    position = 0
+    for key, group in groupby(zip(headings, (line.size for line in lines), strict=True)):
+        count = len([*group])
+        run = slice(position, position + count)
+        # A paragraph in large letters is no heading.
+        if key[0] and sum(len(line.text) for line in lines[run]) > HEADING_LENGTH:
+            headings[run] = [None] * count
+        position += count
     arranged = [*with_headers_below_titles(lines, headings)]
     lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
     tables = tables_in(

@@ -236,7 +236,8 @@ def _table(table: Any) -> str:
             else:
                 texts.append(" ".join(drawn_paragraphs(properties)))
         rows.append(texts)
-    return titled_table(rows, grouped, has_stated=table.first_row)
+    is_named = True if table.first_row else False if table.first_col else None
+    return titled_table(rows, grouped, is_named=is_named)
 
 
 def _comments(slide: Any) -> Iterator[str]:

@@ -26,6 +26,7 @@ from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     clause_number,
     counted,
+    is_sentence,
     open_archive,
     parser_of,
     read_member,
@@ -200,7 +201,9 @@ class _Document:
         if own_outline and own_outline.isdecimal():
             heading = int(own_outline) + 1 if int(own_outline) < 9 else None
         if heading:
-            yield Block(" ".join(filter(None, [number, *lines])), "#" * min(heading, 6) + " ")
+            title = " ".join(filter(None, [number, *lines]))
+            # Contracts give their clauses the styles of headings.
+            yield Block(title, "" if is_sentence(title) else "#" * min(heading, 6) + " ")
             return
         level = self._level(properties, style_id, style) if number is not None else 0
         indent = "" if number else "  " * level
@@ -258,7 +261,22 @@ class _Document:
                     grouped.add(len(lines))
                 texts += [text] * width
             lines.append(texts)
-        yield Block(titled_table(lines, grouped))
+        has_labels = all(
+            len(of_row) == 2 and self._is_bold_cell(of_row[0]) and not self._is_bold_cell(of_row[1])
+            for _, of_row in cells_of_rows
+        )
+        yield Block(titled_table(lines, grouped, is_named=False if has_labels else None))
+
+    def _is_bold_cell(self, cell: Any) -> bool:
+        """Whether all text of the cell is bold."""
+        paragraphs = [
+            paragraph for paragraph in cell.iterchildren("{*}p") if "".join(paragraph.itertext()).strip()
+        ]
+        styles = (value(child(paragraph, "pPr"), "pStyle") or "" for paragraph in paragraphs)
+        return bool(paragraphs) and all(
+            self._is_bold(paragraph, self._styles.get(style, Style()))
+            for paragraph, style in zip(paragraphs, styles, strict=True)
+        )
 
     def _imported(self, element: Any) -> Iterator[Block]:
         """A part in another format, which Word shows as part of the document."""

@@ -421,7 +421,7 @@ def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None]] = [
         ("untitled", None), ("(untitled)", None), ("unknown", None), ("PowerPoint Presentation", None),
         ("Untitled-1", None), ("Document1", None), ("Microsoft Word - kiln.docx", None),
-        ("scan.html", None), ("Node.js handbook", "Node.js handbook"),
+        ("scan.html", None), ("news.pub", None), ("Node.js handbook", "Node.js handbook"),
         ("Microsoft Word - Document1", None), ("Unknown kilns", "Unknown kilns"),
         ("Kilns (untitled)", "Kilns (untitled)"),
     ]  # fmt: skip
@@ -635,3 +635,11 @@ def test_a_parser_writes_no_file(tmp_path: Path):
     process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
     assert b"File too large" in process.stderr
     assert target.read_bytes() == b""
+
+
+def test_a_title_of_another_file_is_replaced_by_the_first_heading():
+    for title, shown in (
+        ("Agenda of the harbour board, November 2008", "Chapter 1: Firing"),
+        ("Chapter 1: Firing of stoneware", "Chapter 1: Firing of stoneware"),
+    ):
+        assert convert(sample_files.pdf(1, title=title), "a.pdf", None).title == shown

@@ -101,6 +101,22 @@ TABLES: list[tuple[list[list[Any]], tuple[str, ...], str]] = [
         (),
         f"| Port | Fee |\n{RULE}\n| Skar | 10 |\n\nSource: the board",
     ),
+    # Two tables beside each other; an empty column within a table.
+    (
+        [["Port", "Fee", None, "Port", "Fee"], ["Skar", 10, None, "Oster", 20]],
+        (),
+        f"| Port | Fee |\n{RULE}\n| Skar | 10 |\n\n| Port | Fee |\n{RULE}\n| Oster | 20 |",
+    ),
+    (
+        [["Port", "Fee"], ["Skar", 10, None, "Ship", "Crew"], ["Moss", 12, None, "Alk", 4]],
+        (),
+        f"| Port | Fee |\n{RULE}\n| Skar | 10 |\n| Moss | 12 |\n\n| Ship | Crew |\n{RULE}\n| Alk | 4 |",
+    ),
+    (
+        [["Port", "Fee", None, "Ship", "Crew"], ["Skar", 10, None, "Alk", 4]],
+        (),
+        f"| Port | Fee | Ship | Crew |\n{RULE} --- | --- |\n| Skar | 10 | Alk | 4 |",
+    ),
     # A name and a value above a table, and its header of two rows.
     (
         [["Valid from", "1 March"], [], ["Port", "Fee", "Fee"], ["Port", "today", "later"], ["Skar", 10, 12]],

@@ -93,6 +93,7 @@ CASES = {
         "<annotation encoding='application/x-tex'>{\\displaystyle E=mc^{2}}</annotation>"
     ): "$E=mc^{2}$",
     "<math alttext='x_1'><mi>x</mi></math>": "$x_1$",
+    "<math><mlongdiv><mn>3</mn><mn>435</mn><msrow><mn>13</mn></msrow></mlongdiv></math>": "3 435 13",
     # Forms
     "<form><p>Order<label>Name: <input value=Bob></label><input type=submit></form>": "Order\n\nName: Bob",
     "<label for=n>News</label><input id=n type=checkbox checked><input type=hidden value=x>": "News: yes",

@@ -39,3 +39,31 @@ def test_only_a_row_that_names_columns_belongs_to_the_header(
 )
 def test_a_name_and_a_value_are_no_header(rows: Sequence[Sequence[str]], is_header: bool):
     assert has_header(rows) == is_header
+
+
+def test_halves_of_a_balance_sheet_are_two_tables():
+    rows = [
+        ["Assets", "2026", "Liabilities", "2026"],
+        ["Land", "5", "Capital", "40"],
+        ["Cash", "70", "", ""],
+        ["Total", "75", "Total", "75"],
+    ]
+    left, right = titled_table(rows, ()).split("\n\n")
+    assert left.splitlines()[2:] == ["| Land | 5 |", "| Cash | 70 |", "| Total | 75 |"]
+    assert right.splitlines() == [
+        "| Liabilities | 2026 |",
+        "| --- | --- |",
+        "| Capital | 40 |",
+        "| Total | 75 |",
+    ]
+    # A record with two dates.
+    trips = [["From", "Date", "To", "Date"], ["Skar", "2026-05-01", "Moss", "2026-05-03"]]
+    assert titled_table(trips, ()).count("Date") == 2
+    assert "| Skar | 2026-05-01 | Moss | 2026-05-03 |" in titled_table(trips, ())
+
+
+def test_a_title_over_all_columns_within_a_table_is_written_once():
+    rows = [["Item", "Price"], ["Boats", "Boats"], ["Skiff", "10"], ["Anchors", "Anchors"], ["Bruce", "20"]]
+    assert titled_table(rows, {1, 3}).splitlines()[2:] == [
+        "| Boats |  |", "| Skiff | 10 |", "| Anchors |  |", "| Bruce | 20 |",
+    ]  # fmt: skip

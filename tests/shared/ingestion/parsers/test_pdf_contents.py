@@ -170,6 +170,8 @@ def form(canvas: Canvas) -> None:
     fields.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
     text("Not filled in", y=250)(canvas)
     fields.textfield(name="f11", x=200, y=245, width=90, height=18, value="")
+    text("Home port. Leave this empty for yachts.", y=150)(canvas)
+    fields.textfield(name="f14", x=300, y=145, width=90, height=18, value="Skar")
     text("See the notes", y=202)(canvas)
     text("Number of the crew", x=300, y=220)(canvas)
     text("-", x=338, y=202)(canvas)
@@ -194,6 +196,7 @@ def test_fields_of_a_form_are_label_and_value():
         "Draught in metres: 2.10",
         "Not filled in",
         "See the notes",
+        "Home port: Skar. Leave this empty for yachts.",
         "Number of the crew: 01-0573846",
         "-",
     ]

@@ -135,6 +135,12 @@ def test_a_heading_of_several_lines_is_one_heading():
     assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {long}", "# Scope"]
 
 
+def test_a_paragraph_in_large_letters_is_no_heading():
+    large = ParagraphStyle("large", BODY, fontSize=16, leading=20)
+    text = text_of(paragraph("Ships pay. " * 40), Paragraph("Nominations are open until May. " * 8, large))
+    assert "#" not in text
+
+
 def test_a_line_whose_cells_overlap_is_no_table():
     cells = (Cell("one", 100, 300), Cell("other", 230, 400))
     assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []

@@ -216,6 +216,17 @@ def test_merged_cells_repeat_their_value():
     assert text_of(deck(fill)) == "| Item | Cost |\n| --- | --- |\n| Rope | 8 |\n| Rope | 9 |"
 
 
+def test_a_table_with_a_column_of_names_alone_has_no_header():
+    def fill(slide: Any) -> None:
+        table = slide.shapes.add_table(2, 2, 0, 0, Inches(4), Inches(2)).table
+        table.first_row, table.first_col = False, True
+        for row, texts in enumerate((("Ship", "Skiff"), ("Port", "Skar"))):
+            for column, text in enumerate(texts):
+                table.cell(row, column).text = text
+
+    assert text_of(deck(fill)) == "|  |  |\n| --- | --- |\n| Ship | Skiff |\n| Port | Skar |"
+
+
 def picture(slide: Any, inches: float = 5) -> None:
     part = Part(PackURI(f"/ppt/media/image{slide.slide_id}.png"), "image/png", slide.part.package, b"")
     id_ = slide.part.relate_to(part, "http://x/image")

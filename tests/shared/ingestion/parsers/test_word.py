@@ -140,6 +140,14 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
     assert text_of(clause("Scope") + paragraph("x"), plain) == "## 1 Scope\n\nx"
 
 
+def test_a_sentence_in_the_style_of_a_heading_is_text():
+    heading = '<w:pStyle w:val="H"/>'
+    styles = '<w:style w:styleId="H"><w:name w:val="heading 2"/></w:style>'
+    clause = "9.2. Each party may terminate this agreement at any time by a notice of 45 days."
+    body = paragraph("9. Term.", heading) + paragraph(clause, heading) + paragraph("x" * 250, heading)
+    assert text_of(body, {"styles": ("styles", styles)}) == f"## 9. Term.\n\n{clause}\n\n{'x' * 250}"
+
+
 # -- parts --------------------------------------------------------------------------------------------
 
 BEGIN, END = '<w:r><w:fldChar w:fldCharType="begin"{}/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
@@ -383,6 +391,13 @@ def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
             "Dues of 2027\n\n| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |",
         ),
         (table(cell("") + cell("Kiel"), cell("Fee") + cell("10")), f"|  | Kiel |\n{rule}\n| Fee | 10 |"),
+        (
+            table(
+                cell(paragraph(run("Ship", "<w:b/>"))) + cell("Skiff"),
+                cell(paragraph(run("Port", "<w:b/>"))) + cell("Skar"),
+            ),
+            f"|  |  |\n{rule}\n| Ship | Skiff |\n| Port | Skar |",
+        ),
         (table(cell("Cell") + cell("Cell"), cell("1") + cell("2")), f"| Cell | Cell |\n{rule}\n| 1 | 2 |"),
         (
             table(cell("Step") + cell("Parts"), cell("One") + cell(paragraph("bolt") + paragraph("nut"))),
