@@ -6,6 +6,7 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import BINARY, ParsedFile, decode_text, encoding_by_mark
 
 _BINARY_BYTES = re.compile(BINARY.pattern.encode())
+_WORDS = re.compile(rb"[A-Za-z\x80-\xff]+")
 # Of the detection: a word of German has 0.03, a sentence 0.1, random bytes at most 0.02.
 MIN_CERTAINTY = 0.02
 # Preferred to an encoding that is about as certain. For texts in cp1250 it has at most 0.42 of the certainty.
@@ -38,12 +39,19 @@ def detected_encoding(data: bytes) -> str | None:
     if encoding_by_mark(data) or _BINARY_BYTES.search(data):
         return None
     era = EncodingEra.MODERN_WEB
-    candidates = detect_all(data, True, encoding_era=era, prefer_superset=True, compat_names=False)
-    certainty = {one["encoding"]: one["confidence"] for one in candidates if _decodes(data, one["encoding"])}
-    best = max(certainty, key=certainty.__getitem__, default=None)
-    if best is None or certainty[best] < MIN_CERTAINTY:
-        return None
-    return COMMON_ENCODING if certainty.get(COMMON_ENCODING, 0) > 0.7 * certainty[best] else best
+    parts = [data]
+    if len(data) > 4 * len(data.translate(None, bytes(range(128)))):
+        # A table of numbers has few words: these alone. In random bytes most are no ASCII.
+        parts.append(b" ".join(_WORDS.findall(data)))
+    for part in parts:
+        candidates = detect_all(part, True, encoding_era=era, prefer_superset=True, compat_names=False)
+        certainty = {
+            one["encoding"]: one["confidence"] for one in candidates if _decodes(data, one["encoding"])
+        }
+        best = max(certainty, key=certainty.__getitem__, default=None)
+        if best and certainty[best] >= MIN_CERTAINTY:
+            return COMMON_ENCODING if certainty.get(COMMON_ENCODING, 0) > 0.7 * certainty[best] else best
+    return None
 
 
 def _decodes(data: bytes, encoding: str | None) -> bool:

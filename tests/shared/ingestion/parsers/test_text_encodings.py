@@ -5,7 +5,7 @@ import pytest
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.parsers.html_xml import html
-from shared.ingestion.parsers.text_encodings import text
+from shared.ingestion.parsers.text_encodings import detected_encoding, text
 
 TEXTS = {
     "Größe der Dichtung für Pumpe, geprüft von Jörg Müller.": ["cp1252"],
@@ -37,6 +37,23 @@ def test_a_note_names_the_encoding():
     converted = convert("# Größe\n\nfür Pumpe, geprüft".encode("cp1252"), "a.md", None)
     assert (converted.kind, converted.title) == ("markdown", "Größe")
     assert converted.notes == ("The file is not in UTF-8. Its encoding was detected as cp1252.",)
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding"),
+    [
+        (("Größe", "Menge", "Straße", "Käse"), "cp1252"),
+        (("Año", "Créditos", "Denominación"), "cp1252"),
+        (("Şehir", "Tutar", "Açıklama", "İsim"), "cp1254"),
+    ],
+)
+def test_an_export_of_numbers_with_few_words_is_read(words: tuple[str, ...], encoding: str):
+    rows = [
+        f"{number};{number * 37 % 9973};{words[number % len(words)]};{number},25" for number in range(200)
+    ]
+    expected = "\n".join([";".join(words), *rows])
+    data = expected.encode(encoding)
+    assert detected_encoding(data) == encoding
 
 
 def test_an_uncertain_encoding_is_refused(subtests: pytest.Subtests):
