@@ -49,6 +49,8 @@ def build(folder: Path = FOLDER) -> None:
     # Programs of the container.
     _copy("functions", folder, "server.py", "schedule.py")
     _copy("shared", folder)
+    for file in ("LICENSE", "NOTICE"):
+        shutil.copy(ROOT / file, folder)
     _compile(folder)
     # osls needs them in the folder that it packages, and does not add them to the zip.
     for file in (CONFIGURATION, RESOURCES):

@@ -133,7 +133,7 @@ def fit(
 
 def _weighted(sets: Iterable[Sequence[Observation]]) -> tuple["_Weighted", "_Weighted"]:
     """The answerable questions and the others of all sets; each set has the same weight. Raises ValueError
-    where a set has none of the one or of the other."""
+    where a set has no answerable question, or none without an answer."""
     answerable, wrong = _Weighted(), _Weighted()
     for observations in sets:
         of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}

@@ -159,14 +159,14 @@ class Worker:
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         # Half as many after each attempt without progress, since an embedder may accept less than a batch a
-        # minute; twice as many after each batch.
+        # minute; then twice as many after each batch, until one is refused.
         size = max(1, EMBEDDED_AT_ONCE >> (max(item.job.attempts for item in ready) - 1))
-        start = 0
+        start, accepted, most = 0, 0, EMBEDDED_AT_ONCE
         while start < len(waiting):
             # Documents whose batch comes later keep their leases too.
             failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
             turn = waiting[start : start + size]
-            start, size = start + size, min(2 * size, EMBEDDED_AT_ONCE)
+            start, size = start + len(turn), min(2 * size, most)
             # Once more without the document of a passage that cannot be embedded.
             while part := [(job_id, passage) for job_id, passage in turn if job_id not in failed]:
                 try:
@@ -174,8 +174,12 @@ class Worker:
                         passages = [passage for _, passage in part]
                         batch = embed(ready[0].embedder, passages, Role.DOCUMENT, background=True)
                 except RagError as error:
+                    if 0 < accepted < len(part) and isinstance(error, EmbeddingFailed) and error.text is None:
+                        start, size, most = start - len(turn), accepted, accepted
+                        break
                     failed |= _failed(error, part, items)
                 else:
+                    accepted = len(part)
                     for (job_id, _), vector in zip(part, batch, strict=True):
                         vectors[job_id].append(vector)
                     break

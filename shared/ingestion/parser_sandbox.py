@@ -47,11 +47,11 @@ def parse_in_subprocess(
         raise RagError(log_reason=f"no reader, exit {code}")
     try:
         reply = json.loads(answer.decode(errors="surrogatepass"))
-    except ValueError:
+        if "code" not in reply:
+            return ParsedFile(**reply)
+    except (ValueError, TypeError):
         raise UnreadableDocument(log_reason=f"exit {code}") from None
-    if "code" in reply:
-        raise UnreadableDocument(reply["message"], code=reply["code"], log_reason=reply.get("because"))
-    return ParsedFile(**reply)
+    raise UnreadableDocument(reply["message"], code=reply["code"], log_reason=reply.get("because"))
 
 
 def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: float) -> tuple[bytes, int]:

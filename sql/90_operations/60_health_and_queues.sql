@@ -97,9 +97,11 @@ begin
     select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
     from pg_catalog.pg_proc
     where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
-      -- PostgREST's cache has no others, which an adopter may create.
+      -- PostgREST's cache has no procedures, trigger functions or functions with unnamed arguments. Outputs come last in
+      -- each function of this schema.
       and prokind = 'f' and prorettype <> 'trigger'::regtype
-      and (pronargs = 0 or '' <> all (proargnames[:pronargs]))
+      and (pronargs = 0 or '' <> all (proargnames[:pronargs])
+        and coalesce(proargmodes[:pronargs] <@ '{i,b,v}'::"char"[], true))
     order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();

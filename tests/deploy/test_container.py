@@ -62,10 +62,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (workdir,) = {folder for folder in instructions("WORKDIR") if folder != "/build"}
     for sources, target in COPIES:
         if target.is_relative_to(workdir):
-            (source,) = sources
             copied = root / target.relative_to("/")
-            # With the bytecode, which the Dockerfile compiles.
-            shutil.copytree(ROOT / source, copied)
+            for source in map(ROOT.joinpath, sources):
+                if source.is_file():
+                    copied.mkdir(exist_ok=True)
+                    shutil.copy(source, copied)
+                else:
+                    # With the bytecode, which the Dockerfile compiles.
+                    shutil.copytree(source, copied)
     return root / Path(workdir).relative_to("/")
 
 

@@ -503,10 +503,12 @@ def test_an_embedder_outage_postpones_documents(
 
 
 class LimitedEmbedder:
-    """An embeddings endpoint that accepts `limit` passages, then none until `renew`."""
+    """An embeddings endpoint that accepts `limit` passages, then none until `renew`; in one request at most
+    `most`."""
 
     def __init__(self, service: StandIn) -> None:
         self.accepted: list[list[str]] = []
+        self.most = 64
         self.limit = self._left = 20
         service.replies(Reply(json=self._reply))
 
@@ -517,7 +519,7 @@ class LimitedEmbedder:
         if not request.path.endswith("/embeddings"):
             return Reply(status=404, json={})
         texts = request.json["input"]
-        if len(texts) > self._left:
+        if len(texts) > min(self._left, self.most):
             error = {"error": {"message": "Rate limit reached for requests"}}
             return Reply(status=429, headers={"Retry-After": "1800"}, json=error)
         self._left -= len(texts)
@@ -581,6 +583,20 @@ def test_a_document_ends_although_its_embedder_accepts_no_whole_batch(
     assert ann.row(document)["status"] == "completed"
     passages = [passage for batch in endpoint.accepted for passage in batch]
     assert len(set(passages)) == len(passages) == 24
+
+
+def test_batches_grow_until_one_is_refused(
+    ann: Member, world: World, limited: tuple[LimitedEmbedder, Worker], monkeypatch: pytest.MonkeyPatch
+):
+    """As after an outage of an endpoint that accepts at most 16 passages in a request."""
+    monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 64)
+    endpoint, worker = limited
+    endpoint.limit, endpoint.most = 1000, 16
+    endpoint.renew()
+    document = bring_chunks(ann, 80)
+    world.sql("update rag.jobs set attempts = 4 where document_id = %s", document["id"])
+    assert worker.work().completed == 1
+    assert [len(batch) for batch in endpoint.accepted] == [4, 8, 16, 16, 16, 16, 4]
 
 
 def test_the_last_attempt_is_followed_by_another_after_progress(

@@ -128,14 +128,15 @@ def test_an_own_memberships_takes_no_third_party_user_for_one_of_supabase(
             # As for a table whose policy contains auth.uid().
             "as $$ select org_id, role from rag.members $$",
             f"as $$ {query.replace('auth.uid()', SUBJECT)} $$",
+            f"as $$ {query.replace('auth.uid()', 'rag.current_user_id()')} union all {query} $$",
+            f"as $$ {query} -- not rag.current_user_id() \n $$",
         ):
             world.sql(own.format(body))
             for subject in (people.ann.id, people.ann.id.replace("-", "").upper(), f"{{{people.ann.id}}}"):
                 refuse(world, people, iss=CLERK, sub=subject)
             assert current(world, people, iss=OWN) == people.ann.id
             assert current(world, people, iss=CLERK, sub="user_2abc")
-        called = query.replace("auth.uid()", "rag.current_user_id()")
-        world.sql(own.format(f"as $$ {called} -- not auth.uid() \n $$"))
+        world.sql(own.format(f"as $$ {query.replace('auth.uid()', 'rag.current_user_id()')} $$"))
         assert current(world, people, iss=CLERK, sub=people.ann.id) != people.ann.id
     finally:
         world.sql(original)
