@@ -14,6 +14,7 @@ from local.errors import CommandError
 from local.seed_demo import settings_of
 from local.stack import Stack
 from local.verify_command import deployment_of
+from shared.config import ThirdPartyIssuer
 from tests import hosted_rehearsal
 from tests.stand_in_server import Reply, StandIn
 from tests.verify.test_run import TARGETS, secrets_of
@@ -98,25 +99,50 @@ def test_faults_of_parts_are_found(stack: Stack):
     with (
         psycopg.connect(stack.database_url("supabase_admin"), autocommit=True) as database,
         database.transaction(force_rollback=True),
-        StandIn() as anything,
+        StandIn() as project,
     ):
-        anything.replies(Reply(json={}))
+        project.replies(Reply(json={}))
         for name in ("vault.sql", "realtime.sql"):
             database.execute((ROOT / "tests" / name).read_bytes())
         database.execute(
             "grant usage on schema vault to authenticated; "
             "grant select on vault.decrypted_secrets to authenticated"
         )
-        found = parts(project_of(stack, database, project_url=anything.url))
+        results = parts(project_of(stack, database, project_url=project.url))
     expected = {
         "keys": "no key: 200 instead of 401; an unknown key: 200 instead of 401; another key as bearer",
         "Vault": "Vault is readable by authenticated",
         "Realtime": "0 of 4 policies, 1 of 1 message",
         "edge function": "200 instead of 401",
     }
-    assert {name: found[name]["state"] for name in expected} == dict.fromkeys(expected, "failed")
+    assert {name: results[name]["state"] for name in expected} == dict.fromkeys(expected, "failed")
     for name, detail in expected.items():
-        assert detail in found[name]["detail"]
+        assert detail in results[name]["detail"]
+
+
+def test_responses_of_another_server_are_faults(stack: Stack):
+    """A deployment's 404 is not that of Supabase's runtime, a refusal of any text is not that of a secret
+    key, and a list is no key set."""
+    with psycopg.connect(stack.database_url(), autocommit=True) as database, StandIn() as server:
+        server.replies(*[Reply(status=401)] * 5, Reply(json=[]), Reply(status=401), Reply(status=404))
+        issuer = ThirdPartyIssuer(issuer="https://app.clerk.example", jwks_url=server.url)
+        project = project_of(stack, database, project_url=server.url)
+        settings = project.settings.model_copy(update={"rag_third_party_issuers": [issuer]})
+        deployment = replace(project.deployment, url=server.url)
+        results = parts(replace(project, settings=settings, deployment=deployment))
+    assert "a secret key at the functions: it is not taken for a secret key" in results["keys"]["detail"]
+    assert (results["third-party issuers"]["state"], results["edge function"]["state"]) == (
+        "failed",
+        "failed",
+    )
+
+
+def test_a_pooler_in_transaction_mode_is_refused_first(
+    environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("RAG_DATABASE_URL", "postgresql://postgres:x@127.0.0.1:6543/postgres")
+    assert hosted_project.main(["--push"]) == command.FAILED
+    assert capsys.readouterr().err.startswith("error: RAG_DATABASE_URL has the port 6543 of the pooler")
 
 
 @pytest.mark.parametrize("output", ["", "Done.", "[]", "{}", '{"migrations": null}'])
