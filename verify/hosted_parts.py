@@ -189,7 +189,7 @@ def psql(database_url: str, file: Path) -> str:
     # The list of processes shows arguments: the password is none. All else as psycopg reads it.
     parameters = psycopg.conninfo.conninfo_to_dict(database_url)
     password = parameters.pop("password", None)
-    database = psycopg.conninfo.make_conninfo(**parameters)
+    database = psycopg.conninfo.make_conninfo("", **parameters)
     process = subprocess.run(
         [program, *options, "--dbname", database, "--file", file],
         env=os.environ | ({"PGPASSWORD": str(password)} if password else {}),
