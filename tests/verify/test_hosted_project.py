@@ -42,11 +42,11 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
 def planted_secret(stack: Stack) -> Iterator[None]:
     """As older projects keep the JWT secret."""
     with psycopg.connect(stack.postgres.url(), autocommit=True) as database:
-        database.execute(f"alter role authenticator set pgrst.jwt_secret to '{PLANTED}'")
+        database.execute(f"alter role authenticator set app.settings.jwt_secret to '{PLANTED}'")
         try:
             yield
         finally:
-            database.execute("alter role authenticator reset pgrst.jwt_secret")
+            database.execute("alter role authenticator reset app.settings.jwt_secret")
 
 
 def check(record: Path, stack: Stack) -> None:
