@@ -321,8 +321,8 @@ class Stack:
             connection.execute(sql.SQL("update rag.settings set {}").format(changes), [*values.values()])
 
     def _issuer_settings(self) -> dict[str, object]:
-        """The columns of rag.settings for the shell's third-party issuers. Without issuers in this shell and
-        in that of the last start there are none: a developer may have set the columns."""
+        """The columns of rag.settings for the shell's third-party issuers. No columns if neither this shell
+        nor that of the last start has issuers: a developer may have set them by SQL."""
         issuers = {each.issuer: each.audience for each in service_environments.third_party_issuers()}
         previous, self.state.third_party_issuers = self.state.third_party_issuers, issuers
         if not issuers and not previous:

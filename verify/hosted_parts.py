@@ -58,7 +58,7 @@ def _keys(project: Project) -> tuple[str, str]:
     search = f"{deployment.url}/api/rag/search"
     elevated = {"Authorization": "Bearer sb_secret_unknown"}
     attempts = {
-        # For a gateway that refuses every request.
+        # Finds a gateway that refuses every request.
         "the project's key with a user's token": (call, {"apikey": key, "Authorization": user}, 200),
         "no key": (call, {"Authorization": user}, 401),
         "an unknown key": (call, {"apikey": "sb_publishable_unknown", "Authorization": user}, 401),
@@ -186,7 +186,7 @@ def psql(database_url: str, file: Path) -> str:
     program = shutil.which("psql") or installation(18) / "bin" / "psql"
     options = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]
     options += ["--set", "ON_ERROR_STOP=1", "--set", "VERBOSITY=terse"]
-    # The list of processes shows arguments: the password is none. All else as psycopg reads it.
+    # The list of processes shows arguments, so the password is a variable.
     parameters = psycopg.conninfo.conninfo_to_dict(database_url)
     password = parameters.pop("password", None)
     database = psycopg.conninfo.make_conninfo("", **parameters)
