@@ -79,6 +79,12 @@ async def jwks(request: Request) -> Response:
     return JSONResponse(json.loads(os.environ["LOCAL_JWKS"]), headers=headers)
 
 
+async def no_edge_function(request: Request) -> Response:
+    """The response of Supabase's runtime: the stack has no edge functions of the project."""
+    body = {"code": "NOT_FOUND", "message": "Requested function was not found"}
+    return JSONResponse(body, status_code=404)
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
@@ -99,6 +105,7 @@ app = Starlette(
     routes=[
         Route("/rest/v1/{path:path}", rest, methods=REST_METHODS),
         Route("/auth/v1/.well-known/jwks.json", jwks),
+        Route("/functions/v1/rag/{path:path}", no_edge_function, methods=["POST"]),
         *playground_server.routes(),
     ],
     lifespan=lifespan,

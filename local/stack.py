@@ -276,13 +276,7 @@ class Stack:
         self._start_database(durable=durable, seed=seed)
         # The hash is stored before the functions check whether the database accepts their secret.
         digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
-        issuers = {each.issuer: each.audience for each in service_environments.third_party_issuers()}
-        self._write_settings(
-            functions_secret_hashes=[digest],
-            # The port, and with it the stack's own issuer, may be another one than at the last start.
-            issuer=access_tokens.issuer(self.url) if issuers else None,
-            third_party_issuers=Jsonb(issuers),
-        )
+        self._write_settings(functions_secret_hashes=[digest], **self._issuer_settings())
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())
 
         for name, address in (
@@ -325,6 +319,17 @@ class Stack:
         changes = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in values)
         with psycopg.connect(self.database_url()) as connection:
             connection.execute(sql.SQL("update rag.settings set {}").format(changes), [*values.values()])
+
+    def _issuer_settings(self) -> dict[str, object]:
+        """The columns of rag.settings for the shell's third-party issuers. No columns if neither this shell
+        nor that of the last start has issuers: a developer may have set them by SQL."""
+        issuers = {each.issuer: each.audience for each in service_environments.third_party_issuers()}
+        previous, self.state.third_party_issuers = self.state.third_party_issuers, issuers
+        if not issuers and not previous:
+            return {}
+        # The port, and with it the stack's own issuer, may be another one than at the last start.
+        own = access_tokens.issuer(self.url) if issuers else None
+        return {"issuer": own, "third_party_issuers": Jsonb(issuers)}
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""

@@ -34,6 +34,8 @@ class State:
     postgres_port: int = 0
     database: str = "postgres"
     postgrest_port: int = 0
+    # Each with its audience, as the shell named them at the last start.
+    third_party_issuers: dict[str, str | None] = field(default_factory=dict)
     children: dict[str, Child] = field(default_factory=dict)
 
     @property

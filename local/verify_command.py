@@ -5,7 +5,6 @@ import json
 import sys
 from contextlib import nullcontext
 
-from local.service_environments import third_party_issuers
 from local.stack import Stack
 from verify.target_deployment import Deployment
 
@@ -21,7 +20,7 @@ def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
         functions_secret=stack.state.functions_secret,
         metrics_token=stack.state.metrics_token,
         worker_token=stack.state.worker_token,
-        third_party_issuers={each.issuer: each.audience for each in third_party_issuers()},
+        third_party_issuers=stack.state.third_party_issuers,
     )
 
 

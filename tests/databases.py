@@ -6,7 +6,9 @@ process then clones the template, and starts its own PostgREST and gateway for t
 
 import fcntl
 import os
+import re
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +27,7 @@ RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"
 RUNS = DEFAULT_FOLDER / "tests"
 SEED = ROOT / "supabase" / "seed.sql"
+PGTAP = ROOT / "node_modules" / "@electric-sql" / "pglite" / "dist" / "pgtap.tar.gz"
 # The models that tests store chunks of.
 MODELS = ("all-MiniLM-L6-v2", "text-embedding-3-small", "another", "another model", "another-model", "m")
 # Settings of a minute, which a busy machine does not reach.
@@ -207,3 +210,13 @@ def _try_to_lock(lock: TextIO) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def install_pgtap(url: str) -> None:
+    """The extension's functions in schema extensions, from the npm package PGlite. `url`: as a superuser."""
+    with tarfile.open(PGTAP) as archive, psycopg.connect(url) as connection:
+        (member,) = (member for member in archive if re.search(r"/pgtap--[0-9.]+\.sql$", member.name))
+        file = archive.extractfile(member)
+        assert file
+        connection.execute("set search_path = extensions")
+        connection.execute(file.read())

@@ -31,18 +31,41 @@ grant set on parameter "pgrst.db_pre_request" to postgres;
 
 create function extensions.refuse_changes_of_supabase() returns event_trigger language plpgsql as $$
 declare
-  change record;
+  schemas constant text[] := '{auth,storage,realtime,vault}';
+  privileges text;
+  change text;
 begin
-  for change in
-    select command_tag, object_identity from pg_event_trigger_ddl_commands()
-    where schema_name in ('auth', 'storage', 'realtime', 'vault')
-      and command_tag not in ('CREATE POLICY', 'ALTER POLICY', 'CREATE TRIGGER')
-  loop
-    if session_user <> 'supabase_admin' then
-      raise exception 'must be owner of %', change.object_identity using errcode = '42501';
+  if session_user = 'supabase_admin' then
+    return;
+  elsif tg_tag in ('GRANT', 'REVOKE') then
+    -- Event triggers do not learn the object of these commands: privileges before and after are compared.
+    select string_agg(acl::text, ' ' order by oid) into privileges
+    from (
+      select oid, relacl from pg_class where relnamespace = any (schemas::regnamespace[])
+      union all select oid, proacl from pg_proc where pronamespace = any (schemas::regnamespace[])
+      union all select oid, nspacl from pg_namespace where nspname = any (schemas)
+    ) as objects (oid, acl);
+    if tg_event = 'ddl_command_start' then
+      perform set_config('hosted.privileges', privileges, true);
+    elsif privileges <> current_setting('hosted.privileges') then
+      change := 'the object';
     end if;
-  end loop;
+  elsif tg_event = 'ddl_command_end' then
+    select object_identity into change from pg_event_trigger_ddl_commands()
+    where schema_name = any (schemas)
+      and command_tag not in ('CREATE POLICY', 'ALTER POLICY', 'CREATE TRIGGER');
+  elsif tg_event = 'sql_drop' then
+    select object_identity into change from pg_event_trigger_dropped_objects()
+    where schema_name = any (schemas) and object_type not in ('policy', 'trigger');
+  end if;
+  if change is not null then
+    raise exception 'must be owner of %', change using errcode = '42501';
+  end if;
 end;
 $$;
+create event trigger privileges_of_supabase on ddl_command_start when tag in ('GRANT', 'REVOKE')
+  execute function extensions.refuse_changes_of_supabase();
 create event trigger refuse_changes_of_supabase on ddl_command_end
+  execute function extensions.refuse_changes_of_supabase();
+create event trigger refuse_drops_of_supabase on sql_drop
   execute function extensions.refuse_changes_of_supabase();

@@ -8,10 +8,8 @@ issuer, the gateway's rules for keys, and the edge function.
 import argparse
 import json
 import os
-import re
 import shutil
 import sys
-import tarfile
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
 from local import ROOT, access_tokens
@@ -33,13 +30,13 @@ from local.seed_demo import settings_of
 from local.stack import Stack
 from shared.generation.calibration_fit import BUDGET
 from tests.clients.test_edge_function import edge_function
+from tests.databases import install_pgtap
 from tests.key_pairs import public, rs256
 from tests.project_server import Answer, ProjectServer
 from tests.stand_in_server import Reply, StandIn
 from verify import command, hosted_project
 
 PAGE = ROOT / "docs" / "hosted-rehearsal.md"
-PGTAP = ROOT / "node_modules" / "@electric-sql" / "pglite" / "dist" / "pgtap.tar.gz"
 HEADING = "## Results\n"
 ISSUER = "https://app.clerk.example"
 # Of each kind of attack a few; the test suite has all.
@@ -72,12 +69,7 @@ class HostedProject(Stack):
         super()._start_postgres(durable=durable)
         for name in ("vault.sql", "realtime.sql", "hosted_project.sql"):
             self.postgres.script(ROOT / "tests" / name)
-        with tarfile.open(PGTAP) as archive, psycopg.connect(self.postgres.url()) as connection:
-            (member,) = (member for member in archive if re.search(r"/pgtap--[0-9.]+\.sql$", member.name))
-            file = archive.extractfile(member)
-            assert file
-            connection.execute("set search_path = extensions")
-            connection.execute(file.read())
+        install_pgtap(self.postgres.url())
 
     def _postgrest_environment(self) -> dict[str, str]:
         port, log = free_port(), self.folder / "logs" / "pooler.log"
@@ -171,8 +163,8 @@ def results(records: Mapping[int, dict[str, Any]]) -> str:
     rows.insert(1, "|---" * (1 + len(columns)) + "|")
     postgrest = version_of(postgrest_binary(), "--version")
     command_line = "`python -m tests.hosted_rehearsal`"
-    written = f"Written by {command_line} on {newest['measured_at'][:10]}, with PostgREST {postgrest}."
-    return "\n".join([written, "", *rows])
+    origin = f"Written by {command_line} on {newest['measured_at'][:10]}, with PostgREST {postgrest}."
+    return "\n".join([origin, "", *rows])
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ Each part is `ok`, `absent` (the project does not have it, and nothing needs it)
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import psycopg
 
 from local import ROOT
-from local.postgres import installation
+from local.errors import CommandError
+from local.postgres import installation, reason_of
+from shared.access.jwt_verifier import ELEVATED_KEY
 from shared.clients.http_client import http_client
 from shared.config import Settings
 from verify.target_deployment import Deployment
@@ -27,11 +29,6 @@ TOKEN_SECONDS = 600
 # Policies of sql/90_operations/70_realtime.sql.
 REALTIME_POLICIES = 4
 PGTAP_FILES = sorted((ROOT / "supabase" / "tests").glob("*.sql"))
-# libpq's variables for psql: a URL among its arguments would show the password in the list of processes.
-VARIABLES = {
-    "host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,50 +44,52 @@ def parts(project: Project) -> dict[str, dict[str, str]]:
     for name, check in CHECKS.items():
         try:
             state, detail = check(project)
-        except (psycopg.Error, httpx.HTTPError, OSError, KeyError, ValueError) as error:
+        except Exception as error:
             state, detail = FAILED, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         results[name] = {"state": state, "detail": detail}
     return results
 
 
 def _keys(project: Project) -> tuple[str, str]:
-    """What the project's gateway and the functions do with keys."""
+    """Whether the project's gateway and the functions refuse all keys but the project's own."""
     deployment = project.deployment
     call = f"{deployment.project_url}/rest/v1/rpc/is_org_member"
     key, user = deployment.anon_key, f"Bearer {_token(deployment)}"
+    search = f"{deployment.url}/api/rag/search"
+    elevated = {"Authorization": "Bearer sb_secret_unknown"}
     attempts = {
+        # Finds a gateway that refuses every request.
         "the project's key with a user's token": (call, {"apikey": key, "Authorization": user}, 200),
         "no key": (call, {"Authorization": user}, 401),
         "an unknown key": (call, {"apikey": "sb_publishable_unknown", "Authorization": user}, 401),
-        "another key as bearer": (call, {"apikey": key, "Authorization": "Bearer sb_secret_unknown"}, 401),
-        "a secret key at the functions": (
-            f"{deployment.url}/api/rag/search",
-            {"Authorization": "Bearer sb_secret_unknown"},
-            401,
-        ),
+        "another key as bearer": (call, {"apikey": key} | elevated, 401),
+        "a secret key at the functions": (search, elevated, 401),
     }
-    differing = []
+    faults = []
     with http_client(30) as client:
         for name, (address, headers, expected) in attempts.items():
-            status = client.post(address, json={"org_id": str(uuid4())}, headers=headers).status_code
-            if status != expected:
-                differing.append(f"{name}: {status} instead of {expected}")
+            response = client.post(address, json={"org_id": str(uuid4())}, headers=headers)
+            if response.status_code != expected:
+                faults.append(f"{name}: {response.status_code} instead of {expected}")
+            # The functions refuse any text that is no token, and a secret key with a message of its own.
+            elif address == search and ELEVATED_KEY not in response.text:
+                faults.append(f"{name}: it is not taken for a secret key")
     kind = "publishable" if key.startswith("sb_publishable_") else "legacy anon"
-    return (FAILED, "; ".join(differing)) if differing else (OK, f"{len(attempts)} requests, {kind} key")
+    return (FAILED, "; ".join(faults)) if faults else (OK, f"{len(attempts)} requests, {kind} key")
 
 
 def _issuers(project: Project) -> tuple[str, str]:
     """Whether each third-party issuer publishes a key of its algorithms. `verify` compares them with
     rag.settings."""
     issuers = project.settings.rag_third_party_issuers
-    without = []
+    without_key = []
     with http_client(30) as client:
         for each in issuers:
             keys = client.get(str(each.jwks_url)).raise_for_status().json()["keys"]
             if not any(_algorithm(key) in each.algorithms for key in keys):
-                without.append(each.issuer)
-    if without:
-        return FAILED, f"no key of the algorithms is published by {', '.join(without)}"
+                without_key.append(each.issuer)
+    if without_key:
+        return FAILED, f"no key of the algorithms is published by {', '.join(without_key)}"
     return (OK, f"{len(issuers)} with keys") if issuers else (ABSENT, "RAG_THIRD_PARTY_ISSUERS is not set")
 
 
@@ -129,9 +128,9 @@ def _realtime(project: Project) -> tuple[str, str]:
         )
         topic = f"rag:{uuid4()}"
         database.execute("select realtime.send('{}'::jsonb, 'job', %s, true)", [topic])
-        sent = _value(database, "select count(*) from realtime.messages where topic = %s", topic)
-    if policies != REALTIME_POLICIES or sent != 1:
-        return FAILED, f"{policies} of {REALTIME_POLICIES} policies, {sent} of 1 message was stored"
+        messages = _value(database, "select count(*) from realtime.messages where topic = %s", topic)
+    if policies != REALTIME_POLICIES or messages != 1:
+        return FAILED, f"{policies} of {REALTIME_POLICIES} policies, {messages} of 1 message was stored"
     return OK, f"{policies} policies, a message was stored"
 
 
@@ -141,11 +140,12 @@ def _edge_function(project: Project) -> tuple[str, str]:
     with http_client(60) as client:
         direct = client.post(f"{deployment.url}/api/rag/answer", json={})
         address = f"{deployment.project_url}/functions/v1/rag/answer"
-        forwarded = client.post(address, json={}, headers={"apikey": deployment.anon_key})
-    if forwarded.status_code == 404:
+        response = client.post(address, json={}, headers={"apikey": deployment.anon_key})
+    # Of Supabase's runtime. A deployment at another address than RAG_URL has a 404 of its own.
+    if response.status_code == 404 and re.match(r'\{\s*"code":\s*"NOT_FOUND"', response.text):
         return ABSENT, "the edge function rag is not deployed"
-    if (forwarded.status_code, forwarded.text) != (direct.status_code, direct.text):
-        return FAILED, f"{forwarded.status_code} instead of {direct.status_code}: {forwarded.text[:200]}"
+    if (response.status_code, response.text) != (direct.status_code, direct.text):
+        return FAILED, f"{response.status_code} instead of {direct.status_code}: {response.text[:200]}"
     return OK, "it forwards to the deployment"
 
 
@@ -158,48 +158,62 @@ def _pgtap(project: Project) -> tuple[str, str]:
     if is_missing:
         database.execute("create extension pgtap with schema extensions")
     try:
-        outputs = {file.name: _psql(project.deployment.database_url, file) for file in PGTAP_FILES}
+        reports = {file.name: psql(project.deployment.database_url, file) for file in PGTAP_FILES}
     finally:
         if is_missing:
             database.execute("drop extension pgtap")
-    passed = sum(len(re.findall("^ok ", output, re.MULTILINE)) for output in outputs.values())
-    failures = [
-        f"{name}: {line}"
-        for name, output in outputs.items()
-        for line in output.splitlines()
-        if line.startswith(("not ok", "psql:"))
-    ]
-    return (FAILED, "; ".join(failures)[:500]) if failures else (OK, f"{passed} assertions")
+    failures = [f"{name}: {line}" for name, report in reports.items() for line in tap_failures(report)]
+    number = sum(map(assertions, reports.values()))
+    return (FAILED, "; ".join(failures)[:500]) if failures else (OK, f"{number} assertions")
 
 
-def _psql(database_url: str, file: Path) -> str:
-    """Its report in TAP, and errors in lines that begin with "psql:"."""
+def tap_failures(report: str) -> list[str]:
+    """The lines of a TAP report that fail, and one for results that the plan does not have."""
+    lines = report.splitlines()
+    plans = [int(line[3:]) for line in lines if re.fullmatch(r"1\.\.[0-9]+", line)]
+    number = len([line for line in lines if re.match(r"(not )?ok [0-9]+", line)])
+    mismatch = [] if plans == [number] else [f"{number} results, plans: {plans}"]
+    return [line for line in lines if line.startswith(("not ok", "#"))] + mismatch
+
+
+def assertions(report: str) -> int:
+    """The number of assertions that passed."""
+    return len(re.findall(r"^ok [0-9]+", report, re.MULTILINE))
+
+
+def psql(database_url: str, file: Path) -> str:
+    """The output of the statements of a file, without notices. Raises CommandError for the first error."""
+    program = shutil.which("psql") or installation(18) / "bin" / "psql"
+    options = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]
+    options += ["--set", "ON_ERROR_STOP=1", "--set", "VERBOSITY=terse"]
+    # The list of processes shows arguments, so the password is a variable.
     parameters = psycopg.conninfo.conninfo_to_dict(database_url)
-    variables = {VARIABLES[name]: str(value) for name, value in parameters.items() if name in VARIABLES}
-    options = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]
+    password = parameters.pop("password", None)
+    database = psycopg.conninfo.make_conninfo("", **parameters)
     process = subprocess.run(
-        [installation(18) / "bin" / "psql", *options, "--file", file],
-        env={"PATH": os.defpath, **variables},
+        [program, *options, "--dbname", database, "--file", file],
+        env=os.environ | ({"PGPASSWORD": str(password)} if password else {}),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
+    if process.returncode != 0:
+        raise CommandError(f"{file.name}: {reason_of(process.stderr)}")
     return process.stdout
 
 
 def _calibration(project: Project) -> tuple[str, str]:
     """Whether confidence is fitted to the deployment's embedding model, alone or with a reranker."""
-    fitted = _value(
+    calibrations = _value(
         project.database,
         "select string_agg(entry.key || coalesce(' (' || (entry.value ->> 'source') || ')', ''), ', ') "
         "from rag.settings, jsonb_each(calibrations) as entry "
         "where entry.key = embedding_model or starts_with(entry.key, embedding_model || ' + ')",
     )
-    if fitted is None:
+    if calibrations is None:
         return ABSENT, "not in rag.settings: answers are medium at most, until the worker fits one"
-    return OK, f"fitted to {fitted}"
+    return OK, f"fitted to {calibrations}"
 
 
 CHECKS: dict[str, Callable[[Project], tuple[str, str]]] = {

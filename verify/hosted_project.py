@@ -24,6 +24,7 @@ import psycopg
 from local import ROOT
 from local.errors import CommandError
 from local.npm_tools import supabase
+from local.operations.org_data.database import require_session
 from shared.clients.http_client import http_client
 from shared.config import read_settings
 from shared.errors import ConfigurationError
@@ -86,6 +87,7 @@ def main(arguments: Sequence[str] | None = None, only: Callable[[str], bool] = l
     secrets = [*secrets_of_environment(), database_url, *passwords(database_url)]
     secrets += [member for secret in secrets for member in private_members(secret)]
     try:
+        require_session(database_url, DATABASE_URL)
         entry = record(database_url, options.url, push=options.push, only=only)
         text = without_secrets(json.dumps(entry, indent=1, default=str), secrets)
         options.record.write_text(text + "\n")

@@ -11,7 +11,8 @@ import httpx
 import psycopg
 from jose.exceptions import JOSEError
 
-from local.operations.org_data.database import TRANSACTION_POOLER, is_transaction_pooler
+from local.errors import CommandError
+from local.operations.org_data.database import require_session
 from shared.clients.http_client import http_client
 from verify import recall, temporary_rows
 from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
@@ -177,16 +178,9 @@ def _attempts(report: Report, sweep: Sweep) -> Iterator[None]:
 def _connect(database_url: str, *, read_only: bool = False) -> Iterator[Connection]:
     """Raises SetupFailed without the password, which the error of psycopg might have in its text."""
     try:
-        is_pooler = is_transaction_pooler(database_url)
-    except psycopg.ProgrammingError:
-        raise SetupFailed(
-            "RAG_DATABASE_URL is not the URL of a database: postgresql://user:password@host/name."
-        ) from None
-    if is_pooler:
-        raise SetupFailed(
-            f"RAG_DATABASE_URL has the port {TRANSACTION_POOLER} of the pooler in transaction mode: use the "
-            "direct connection, or the pooler in session mode."
-        )
+        require_session(database_url, "RAG_DATABASE_URL")
+    except CommandError as error:
+        raise SetupFailed(str(error)) from None
     try:
         connection = psycopg.connect(database_url, autocommit=True, connect_timeout=15)
     except psycopg.OperationalError as error:
@@ -211,15 +205,25 @@ def _only_run(database: Connection) -> Iterator[None]:
 
 
 def _issuer_findings(database: Connection, deployment: Deployment) -> list[Finding]:
-    """Third-party issuers that only the functions or only rag.settings trusts."""
-    ours = deployment.third_party_issuers
+    """Third-party issuers that the functions and rag.settings do not both trust, for the same audience."""
+    trusted = deployment.third_party_issuers
     row = database.execute("select third_party_issuers from rag.settings").fetchone()
-    if row is None or ours is None:
+    if row is None or trusted is None:
         return []
-    return [
-        Finding("rag.settings", "third_party_issuers", f"RAG_THIRD_PARTY_ISSUERS differs: {name}")
-        for name in sorted({name for name, _ in ours.items() ^ row[0].items()})
-    ]
+    (stored,) = row
+    findings = []
+    for name in sorted({name for name, _ in trusted.items() ^ stored.items()}):
+        if name not in stored:
+            detail = f"{name} is in RAG_THIRD_PARTY_ISSUERS alone: add it to rag.settings"
+        elif name not in trusted:
+            detail = f"{name} is in rag.settings alone: add it to RAG_THIRD_PARTY_ISSUERS, or remove it"
+        else:
+            detail = (
+                f"the audience of {name} is {trusted[name]} in RAG_THIRD_PARTY_ISSUERS and {stored[name]} in "
+                "rag.settings: make them equal"
+            )
+        findings.append(Finding("rag.settings", "third_party_issuers", detail))
+    return findings
 
 
 def _require_access(database: Connection, deployment: Deployment) -> None:

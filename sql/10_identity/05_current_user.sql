@@ -43,7 +43,8 @@ begin
   end if;
   select settings.issuer, settings.third_party_issuers into own, others from rag.settings;
   if (issuer = own or own is null and (issuer is null or issuer like '%/auth/v1'))
-    -- Another audience, as in the functions, which also refuse a token without one, and in PostgREST's jwt-aud, which a project with third-party issuers cannot set.
+    -- As PostgREST's jwt-aud, which a project with third-party issuers cannot set: a token without aud is accepted. The functions
+    -- refuse it.
     and coalesce(claims -> 'aud' @> '"authenticated"', true)
   then
     -- For the further calls of this transaction, a dozen in a search. A caller who could set it could set the claims.

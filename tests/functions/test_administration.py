@@ -245,8 +245,8 @@ def test_a_schema_cache_without_the_newest_function_is_reported(
             assert "newest functions" in body["problem"]
             assert "notify pgrst, 'reload schema'" in body["problem"]
         with app_with(open_health.app, settings) as client:
-            found = json_of(client.get("/health"))
-            assert (found["status"], found["detail"]) == ("Healthy", body["problem"])
+            public = json_of(client.get("/health"))
+            assert (public["status"], public["detail"]) == ("Healthy", body["problem"])
     finally:
         world.sql("drop function if exists public.rag_planted(text)")
         world.sql("drop procedure public.rag_no_function(text)")

@@ -24,6 +24,7 @@ from local.errors import CommandError
 from local.npm_tools import npm_path, npm_program
 from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
+from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
@@ -350,15 +351,18 @@ def test_a_stack_keeps_the_postgres_version_of_its_data(folder: Path):
 def test_a_stack_trusts_the_third_party_issuers_of_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The commands of docs/third-party-sign-in.md, with a stand-in for the file server."""
     page = (ROOT / "docs" / "third-party-sign-in.md").read_text()
-    (commands,) = re.findall(r"```bash\n(npx supabase gen .*?)python3 -m http.server", page, re.DOTALL)
+    ((commands, public),) = re.findall(
+        r"```bash\n(mkdir -p build/issuer.*?)python3 -m http.server [^\n]*--directory (\S+)", page, re.DOTALL
+    )
     (issuers,) = re.findall(r"export RAG_THIRD_PARTY_ISSUERS='(.*http://127.*)'", page)
     commands = commands.replace("npx supabase", str(npm_program("supabase")))
     commands = commands.replace(".venv/bin/python", sys.executable)
     environment = {"PATH": npm_path(), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, check=True)
-    headers = {"Authorization": f"Bearer {(tmp_path / 'token.txt').read_text().strip()}"}
+    headers = {"Authorization": f"Bearer {(tmp_path / 'build/issuer/token.txt').read_text().strip()}"}
+    (key_set,) = (tmp_path / public).iterdir()
     with StandIn() as issuer, Stack.temporary("es256") as stack:
-        issuer.replies(Reply(json=json.loads((tmp_path / "jwks.json").read_text())))
+        issuer.replies(Reply(json=json.loads(key_set.read_text())))
         monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", issuers.replace("http://127.0.0.1:8001", issuer.url))
         stack.up(0, durable=False)
         with psycopg.connect(stack.database_url()) as connection:
@@ -378,3 +382,9 @@ def test_a_stack_trusts_the_third_party_issuers_of_the_shell(tmp_path: Path, mon
         monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", "[{}]")
         with pytest.raises(CommandError, match="RAG_THIRD_PARTY_ISSUERS is no list of issuers"):
             stack._postgrest_environment()
+        # verify compares the settings with the issuers of the start, not with those of its shell.
+        monkeypatch.delenv("RAG_THIRD_PARTY_ISSUERS")
+        assert deployment_of(Stack(stack.folder)).third_party_issuers == {"https://clerk.example": None}
+        # The next start without them removes them, and a later one leaves what a developer set.
+        assert stack._issuer_settings()["issuer"] is None
+        assert stack._issuer_settings() == {}

@@ -62,7 +62,6 @@ def rows(stack: Stack, database: str, statement: str, user: str = "postgres") ->
         return cursor.fetchall() if cursor.description else []
 
 
-# What docs/own-members.md assumes of an adopter's own table of members, and a bucket of theirs.
 DEFINER_FUNCTIONS_OF_USERS = """
   select oid::regprocedure::text
   from pg_proc
@@ -70,6 +69,7 @@ DEFINER_FUNCTIONS_OF_USERS = """
     and (has_function_privilege('anon', oid, 'execute')
       or has_function_privilege('authenticated', oid, 'execute'))
 """
+# An adopter's own table of members, as docs/own-members.md assumes it, and a bucket.
 OWN_TABLES = """
   create table public.teams (id uuid primary key default gen_random_uuid(), name text not null);
   create table public.team_members (

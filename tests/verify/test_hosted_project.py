@@ -8,12 +8,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
 from local import ROOT
 from local.errors import CommandError
 from local.seed_demo import settings_of
 from local.stack import Stack
 from local.verify_command import deployment_of
+from shared.config import ThirdPartyIssuer
 from tests import hosted_rehearsal
 from tests.stand_in_server import Reply, StandIn
 from tests.verify.test_run import TARGETS, secrets_of
@@ -40,11 +42,11 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
 def planted_secret(stack: Stack) -> Iterator[None]:
     """As older projects keep the JWT secret."""
     with psycopg.connect(stack.postgres.url(), autocommit=True) as database:
-        database.execute(f"alter role authenticator set pgrst.jwt_secret to '{PLANTED}'")
+        database.execute(f"alter role authenticator set app.settings.jwt_secret to '{PLANTED}'")
         try:
             yield
         finally:
-            database.execute("alter role authenticator reset pgrst.jwt_secret")
+            database.execute("alter role authenticator reset app.settings.jwt_secret")
 
 
 def check(record: Path, stack: Stack) -> None:
@@ -98,25 +100,50 @@ def test_faults_of_parts_are_found(stack: Stack):
     with (
         psycopg.connect(stack.database_url("supabase_admin"), autocommit=True) as database,
         database.transaction(force_rollback=True),
-        StandIn() as anything,
+        StandIn() as project,
     ):
-        anything.replies(Reply(json={}))
+        project.replies(Reply(json={}))
         for name in ("vault.sql", "realtime.sql"):
             database.execute((ROOT / "tests" / name).read_bytes())
         database.execute(
             "grant usage on schema vault to authenticated; "
             "grant select on vault.decrypted_secrets to authenticated"
         )
-        found = parts(project_of(stack, database, project_url=anything.url))
+        results = parts(project_of(stack, database, project_url=project.url))
     expected = {
         "keys": "no key: 200 instead of 401; an unknown key: 200 instead of 401; another key as bearer",
         "Vault": "Vault is readable by authenticated",
         "Realtime": "0 of 4 policies, 1 of 1 message",
         "edge function": "200 instead of 401",
     }
-    assert {name: found[name]["state"] for name in expected} == dict.fromkeys(expected, "failed")
+    assert {name: results[name]["state"] for name in expected} == dict.fromkeys(expected, "failed")
     for name, detail in expected.items():
-        assert detail in found[name]["detail"]
+        assert detail in results[name]["detail"]
+
+
+def test_responses_of_another_server_are_faults(stack: Stack):
+    """A deployment's 404 is not that of Supabase's runtime, a refusal of any text is not that of a secret
+    key, and a list is no key set."""
+    with psycopg.connect(stack.database_url(), autocommit=True) as database, StandIn() as server:
+        server.replies(*[Reply(status=401)] * 5, Reply(json=[]), Reply(status=401), Reply(status=404))
+        issuer = ThirdPartyIssuer(issuer="https://app.clerk.example", jwks_url=server.url)
+        project = project_of(stack, database, project_url=server.url)
+        settings = project.settings.model_copy(update={"rag_third_party_issuers": [issuer]})
+        deployment = replace(project.deployment, url=server.url)
+        results = parts(replace(project, settings=settings, deployment=deployment))
+    assert "a secret key at the functions: it is not taken for a secret key" in results["keys"]["detail"]
+    assert (results["third-party issuers"]["state"], results["edge function"]["state"]) == (
+        "failed",
+        "failed",
+    )
+
+
+def test_a_pooler_in_transaction_mode_is_refused_first(
+    environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("RAG_DATABASE_URL", "postgresql://postgres:x@127.0.0.1:6543/postgres")
+    assert hosted_project.main(["--push"]) == command.FAILED
+    assert capsys.readouterr().err.startswith("error: RAG_DATABASE_URL has the port 6543 of the pooler")
 
 
 @pytest.mark.parametrize("output", ["", "Done.", "[]", "{}", '{"migrations": null}'])
@@ -158,6 +185,35 @@ def test_the_rehearsal_differs_in_no_part(tmp_path: Path):
     status, entry = hosted_rehearsal.rehearse(tmp_path / "record.json")
     assert {name: part["state"] for name, part in entry["parts"].items()} == dict.fromkeys(CHECKS, "ok")
     assert status == command.SAME, entry["verify"]["findings"]
+
+
+def test_the_stand_in_refuses_changes_of_what_supabase_owns(stack: Stack):
+    accepted = [
+        "create policy x on storage.objects using (true)",
+        "drop policy x on storage.objects",
+        "grant select on rag.orgs to service_role",
+        "create table public.x (); drop table public.x",
+    ]
+    refused = [
+        "drop table storage.objects cascade",
+        "drop table realtime.messages cascade",
+        "alter table storage.objects add column x int",
+        "create table storage.x ()",
+        "grant all on storage.objects to rag_worker",
+        "revoke all on realtime.messages from authenticated",
+    ]
+    with (
+        psycopg.connect(stack.database_url("supabase_admin"), autocommit=True) as database,
+        database.transaction(force_rollback=True),
+    ):
+        for name in ("vault.sql", "realtime.sql", "hosted_project.sql"):
+            database.execute((ROOT / "tests" / name).read_bytes())
+        database.execute("set session authorization postgres")
+        for statement in accepted:
+            database.execute(statement.encode())
+        for statement in refused:
+            with pytest.raises(InsufficientPrivilege, match="must be owner"), database.transaction():
+                database.execute(statement.encode())
 
 
 def test_the_page_of_the_rehearsal_has_all_parts():

@@ -446,8 +446,15 @@ def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
     try:
         world.sql(change, own, json.dumps({clerk: None, auth0: "app"}))
         assert findings({clerk: None, auth0: "app"}) == findings(None) == set()
-        missing = ("third_party_issuers", f"RAG_THIRD_PARTY_ISSUERS differs: {auth0}")
-        assert findings({clerk: None}) == findings({clerk: None, auth0: "another"}) == {missing}
+        cases: list[tuple[dict[str, str | None], str]] = [
+            ({clerk: None}, f"{auth0} is in rag.settings alone"),
+            ({clerk: None, auth0: "app", "https://x": None}, "https://x is in RAG_THIRD_PARTY_ISSUERS alone"),
+            ({clerk: None, auth0: "other"}, f"the audience of {auth0} is other in RAG_THIRD_PARTY_ISSUERS"),
+        ]
+        for issuers, detail in cases:
+            ((attack, text),) = findings(issuers)
+            assert attack == "third_party_issuers"
+            assert text.startswith(detail)
         world.sql(change, f"{own}x", "{}")
         with pytest.raises(
             SetupFailed, match=f"expect tokens of {own}, and rag.settings names another issuer"

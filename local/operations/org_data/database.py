@@ -1,5 +1,6 @@
 """Connection of the commands that work on the database as its owner."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,21 +15,33 @@ from local.operations.org_data.tables import open_session
 TRANSACTION_POOLER = "6543"
 
 
-def is_transaction_pooler(url: str) -> bool:
-    """Raises psycopg.ProgrammingError for a text that is no URL of a database."""
-    return str(psycopg.conninfo.conninfo_to_dict(url).get("port")) == TRANSACTION_POOLER
+def require_session(url: str, name: str = "--database") -> None:
+    """Raises CommandError for a text that is no URL of a database, without the password that it may have, and
+    for one of the pooler in transaction mode. `name`: of the option or variable."""
+    try:
+        parameters = psycopg.conninfo.conninfo_to_dict(url)
+        ports = str(parameters.get("port") or os.environ.get("PGPORT") or "5432").split(",")
+    except psycopg.ProgrammingError:
+        parameters, ports = {}, []
+    # A password that is not percent-encoded makes a part of itself the host or the port.
+    if not parameters or "@" in str(parameters.get("host")) or not "".join(ports).isdigit():
+        raise CommandError(
+            f"{name} is not the URL of a database: postgresql://user:password@host/name, with the password "
+            "percent-encoded."
+        )
+    if TRANSACTION_POOLER in ports:
+        raise CommandError(
+            f"{name} has the port {TRANSACTION_POOLER} of the pooler in transaction mode: use the direct "
+            "connection, or the pooler in session mode (port 5432)."
+        )
 
 
 @contextmanager
 def connected(url: str, *, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
     """One transaction, which is committed at the end; with `autocommit`, each statement is one. Raises
     CommandError for errors of the database."""
+    require_session(url)
     try:
-        if is_transaction_pooler(url):
-            raise CommandError(
-                f"the port {TRANSACTION_POOLER} is that of the pooler in transaction mode; use the direct "
-                "connection, or the pooler in session mode (port 5432)"
-            )
         with psycopg.connect(url) as connection:
             open_session(connection)
             connection.commit()

@@ -104,11 +104,13 @@ def test_unlisted_issuers_and_other_audiences_are_refused(issuers: None, world: 
 
 
 def test_a_token_of_supabase_auth_for_another_audience_is_refused(world: World, people: People):
-    """As the functions refuse it. PostgREST's jwt-aud is unset in a project with third-party issuers."""
+    """As PostgREST's jwt-aud, which is unset in a project with third-party issuers. Without aud there is no
+    other audience; the functions refuse such a token."""
     for audience in ("another", ["another"], [], {"authenticated": 1}):
         refuse(world, people, aud=audience)
     for audience in ("authenticated", ["another", "authenticated"]):
         assert current(world, people, aud=audience) == people.ann.id
+    assert current(world, people) == people.ann.id
 
 
 def test_an_own_memberships_takes_no_third_party_user_for_one_of_supabase(

@@ -8,6 +8,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from local.errors import CommandError
+from local.operations.org_data.database import connected, require_session
 from local.operations.org_data.erase_command import NO_USER, erase
 from local.stack import Stack
 from shared.config import Settings
@@ -152,4 +154,26 @@ def test_a_pooler_in_transaction_mode_is_refused(stack: Stack):
     """Settings of the session, which the commands need, would be lost between statements."""
     url = stack.database_url().replace(f":{stack.state.postgres_port}/", ":6543/")
     result = run_local(stack.folder, "erase", "--org", NO_USER, "--database", url)
-    assert "the port 6543 is that of the pooler in transaction mode" in result.stderr
+    assert "--database has the port 6543 of the pooler in transaction mode" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("host=a,b port=5432,6543", "has the port 6543 of the pooler"),
+        ("postgresql://postgres:planted#7f3x", "is not the URL of a database"),
+        ("postgresql://postgres:planted-7f3x@db.example:x/postgres", "is not the URL of a database"),
+        ("postgresql://postgres:pa@planted-7f3x@db.example/postgres", "is not the URL of a database"),
+        ("planted-7f3x", "is not the URL of a database"),
+    ],
+)
+def test_a_url_is_refused_without_its_password(url: str, message: str):
+    with pytest.raises(CommandError, match=message) as raised, connected(url):
+        pass
+    assert "7f3x" not in str(raised.value)
+
+
+def test_the_pooler_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PGPORT", "6543")
+    with pytest.raises(CommandError, match="has the port 6543 of the pooler"):
+        require_session("postgresql://127.0.0.1/postgres")
