@@ -576,11 +576,12 @@ begin
     if translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
       select from pg_proc
       where oid = to_regprocedure('rag.memberships()')
-        and coalesce(pg_get_function_sqlbody(oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M')
+        and (coalesce(pg_get_function_sqlbody(oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M'
+          or coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
     then
-      raise exception 'rag.memberships() does not call rag.current_user_id(), so it cannot tell this user from the user of '
-        'Supabase Auth with that id. Call it in place of auth.uid().'
-        using errcode = 'PT401', detail = 'untrusted_issuer';
+      raise exception 'This project is not set up for users whose id is a UUID. Ask its operator.'
+        using errcode = 'PT401', detail = 'untrusted_issuer',
+          hint = 'rag.memberships() must contain rag.current_user_id() and no auth.uid().';
     end if;
     return rag.third_party_user_id(issuer, nullif(claims ->> 'sub', ''));
   end if;
@@ -592,7 +593,8 @@ $$;
 comment on function rag.current_user_id is
   'The id of the caller: of a user of Supabase Auth the claim sub, of a third-party issuer''s rag.third_party_user_id. Null '
   'without a user. Raises PT401 for an issuer that is neither Supabase Auth''s nor one of rag.settings, for another audience, '
-  'for a third-party token with the claim rag, and for one whose subject is a UUID if rag.memberships() does not contain rag.current_user_id.';
+  'for a third-party token with the claim rag, and for one whose subject is a UUID if rag.memberships() contains auth.uid() or '
+  'lacks rag.current_user_id().';
 
 create function rag.token_claim()
 returns jsonb
@@ -14582,9 +14584,11 @@ begin
     select jsonb_build_object('name', proname, 'arguments', coalesce(proargnames[:pronargs], '{}'))
     from pg_catalog.pg_proc
     where pronamespace = 'public'::regnamespace and proname like 'rag\_%'
-      -- PostgREST's cache has no others, which an adopter may create.
+      -- PostgREST's cache has no procedures, trigger functions or functions with unnamed arguments. Outputs come last in
+      -- each function of this schema.
       and prokind = 'f' and prorettype <> 'trigger'::regtype
-      and (pronargs = 0 or '' <> all (proargnames[:pronargs]))
+      and (pronargs = 0 or '' <> all (proargnames[:pronargs])
+        and coalesce(proargmodes[:pronargs] <@ '{i,b,v}'::"char"[], true))
     order by oid desc limit 1);
   if is_admin or is_worker then
     version := rag.version();
