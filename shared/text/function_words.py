@@ -15,7 +15,12 @@ def _words(language: str, *parts: str) -> frozenset[str]:
 
 # By language, which they tell apart.
 FUNCTION_WORDS: dict[Language, frozenset[str]] = {
-    language: _words(language, "questions", "all", "detection") for language in get_args(Language)
+    language: _words(language, "questions", "all", "detection", "ambiguous")
+    for language in get_args(Language)
+}
+# By language: those that need another word of the language beside them to tell it.
+AMBIGUOUS_WORDS: dict[Language, frozenset[str]] = {
+    language: _words(language, "ambiguous") for language in get_args(Language)
 }
 # In a search.
 STOPWORDS = _words("en", "questions")

@@ -24,6 +24,11 @@ def test_a_word_counts_by_its_meaning_in_the_language_of_the_question():
     assert not QuestionForm.of("¿Y el precio de la entrada?").yes_or_no
 
 
+def test_an_english_word_that_dutch_has_too_is_english():
+    assert QuestionForm.of("cheapest van rental").superlative
+    assert QuestionForm.of("List van models").several
+
+
 def test_dutch_questions_are_read():
     assert QuestionForm.of("Wanneer is de vergadering van de raad?").value
     assert QuestionForm.of("Is het gebouw op zondag open?").yes_or_no
