@@ -8,7 +8,7 @@ default is English.
 import re
 from typing import get_args
 
-from shared.text.function_words import AMBIGUOUS_WORDS, FUNCTION_WORDS, Language
+from shared.text.function_words import AMBIGUOUS_WORDS, LANGUAGE_WORDS, Language
 from shared.text.word_lists import keys_of_words
 
 ENGLISH: Language = "en"
@@ -52,8 +52,8 @@ def _counts(text: str) -> dict[Language, tuple[int, bool]]:
         return bool(letters and letters.search(text))
 
     def count(language: Language) -> int:
-        own = [word for word in words if word in FUNCTION_WORDS[language]]
-        telling = set(own) - FUNCTION_WORDS["en"] - FUNCTION_WORDS["de"]
+        own = [word for word in words if word in LANGUAGE_WORDS[language]]
+        telling = set(own) - LANGUAGE_WORDS["en"] - LANGUAGE_WORDS["de"]
         ambiguous = AMBIGUOUS_WORDS[language]
         if len(telling) < 2 and telling <= ambiguous:
             return sum(word not in ambiguous for word in own)

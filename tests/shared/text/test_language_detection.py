@@ -21,7 +21,13 @@ QUESTIONS = {
         "公司的年假有多少天？",
         *ENGLISH,
     ],
-    "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Wer ist Tim in London?"],
+    "de": [
+        "Wie hoch ist die Gebühr?",
+        "Kündigungsfrist",
+        "was kostet das",
+        "Was kostet Miete?",
+        "Wer ist Tim in London?",
+    ],
     "fr": [
         "Quel est le tarif ?",
         "Où est-ce ?",
@@ -43,6 +49,9 @@ QUESTIONS = {
         "prijs van het abonnement",
         "Is het gebouw op zondag open?",
         "Wie is de burgemeester?",
+        "Wanneer eindigt die periode?",
+        "Zijn er kosten?",
+        "Kunt u helpen?",
     ],
 }  # fmt: skip
 
