@@ -58,8 +58,8 @@ export class Evidence {
       const collections = new Set(answer.results.map((result) => result.collection_id));
       results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id), this.#nameOf);
       graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
-      this.#places.clear();
       if (!this.#isReading) this.#choose(TABS[0], { focus: false, isNew: true });
+      this.#places.clear();
     } catch (problem) {
       if (turn !== this.#latest) return;
       show(byId("results"), el("p", { class: "problem", text: problem.message }));

@@ -528,6 +528,12 @@ export async function results_begin_at_the_top(page, given) {
   await top(30);
   await ask(page, given.question);
   await top(0);
+  await page.getByRole("tab", { name: "Graph" }).click();
+  assert.equal(await scroll(), 30);
+  await ask(page, given.question);
+  await page.getByRole("tab", { name: "Results", selected: true }).waitFor();
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await top(0);
 }
 
 export async function an_answer_is_rated(page, given) {
