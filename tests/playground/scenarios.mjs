@@ -536,6 +536,36 @@ export async function results_begin_at_the_top(page, given) {
   await top(0);
 }
 
+export async function results_begin_at_the_top_on_a_phone(page, given) {
+  await page.setViewportSize({ width: 390, height: 260 });
+  await signIn(page, given);
+  const panel = page.locator("#evidence");
+  const scroll = () => panel.evaluate((panel) => ((panel.scrollTop = 30), panel.scrollTop));
+  const top = () => panel.evaluate((panel) => panel.scrollTop);
+  const view = (name) => page.getByRole("navigation", { name: "Views" }).getByRole("button", { name }).click();
+  const turn = await ask(page, given.question);
+  await view("Evidence");
+  await page.locator(".result").first().waitFor();
+  assert.equal(await scroll(), 30);
+  // Without a new question, the place is kept.
+  await view("Ask");
+  await view("Evidence");
+  assert.equal(await top(), 30);
+  await view("Ask");
+  const results = page.waitForResponse((response) => response.url().endsWith("/api/v1/retrievals"));
+  await ask(page, given.question);
+  await (await results).finished();
+  await view("Evidence");
+  await page.waitForFunction(() => document.querySelector("#evidence").scrollTop === 0);
+  // A passage begins at the top too, and the results keep their place.
+  assert.equal(await scroll(), 30);
+  await view("Ask");
+  await turn.locator(".pill").first().click();
+  assert.equal(await top(), 0);
+  await page.getByRole("tab", { name: "Results" }).click();
+  assert.equal(await top(), 30);
+}
+
 export async function an_answer_is_rated(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);

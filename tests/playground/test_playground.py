@@ -259,7 +259,9 @@ def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_sch
 
 def test_results_begin_at_the_top(browse: Browse, readers: People):
     """Also if the user has scrolled in another tab, or in the results of the question before."""
-    browse("results_begin_at_the_top", readers.ann, question="Which service had the billing outage?")
+    question = "Which service had the billing outage?"
+    browse("results_begin_at_the_top", readers.ann, question=question)
+    browse("results_begin_at_the_top_on_a_phone", readers.ann, question=question)
 
 
 def test_a_recorded_answer_is_rated(browse: Browse, readers: People, world: World):
