@@ -107,7 +107,7 @@ export class Documents {
     add(byId("failed"), this.#failed, failed);
     const isWhole = source >= sources.length;
     byId("failed-uploads").hidden = !this.#failed.length;
-    const ofFailed = count(this.#failed.length, "failed upload");
+    const ofFailed = count(this.#failed.length, "failed upload") + (isWhole ? "" : " so far");
     byId("failed-count").textContent = ofFailed;
     byId("documents-count").textContent = sources.length ? this.#count(isWhole) + (this.#failed.length ? `, ${ofFailed}` : "") : "No collection yet: the first upload creates one.";
     byId("document-name").hidden = !name && !this.#rows.length;

@@ -58,8 +58,8 @@ export class Evidence {
       const collections = new Set(answer.results.map((result) => result.collection_id));
       results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id), this.#nameOf);
       graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
-      this.#places.clear();
       if (!this.#isReading) this.#choose(TABS[0], { focus: false, isNew: true });
+      this.#places.clear();
     } catch (problem) {
       if (turn !== this.#latest) return;
       show(byId("results"), el("p", { class: "problem", text: problem.message }));
@@ -73,8 +73,8 @@ export class Evidence {
     const turn = ++this.#opened;
     this.#isReading = true;
     this.#document = documentId;
-    this.#choose(TABS[2], { focus: false, isNew: true });
     view("evidence");
+    this.#choose(TABS[2], { focus: false, isNew: true });
     show(byId("passage"), el("p", { class: "quiet", text: "Opening …" }));
     try {
       const fill = await passage(this.#api, documentId, chunkId, said, this.#nameOf);
@@ -132,6 +132,7 @@ export class Evidence {
       byId(tab.getAttribute("aria-controls")).hidden = !isChosen;
     }
     panel.scrollTop = isNew ? 0 : (this.#places.get(chosen) ?? 0);
+    panel.dataset.isNew = String(isNew && !panel.clientHeight);
     if (focus) chosen.focus();
   }
 

@@ -23,6 +23,10 @@ export function view(name) {
     if (button.dataset.to === name) button.setAttribute("aria-current", "page");
     else button.removeAttribute("aria-current");
   }
+  // The browser gives a hidden panel its former place again.
+  const panel = byId(name);
+  if (panel.dataset.isNew === "true") panel.scrollTop = 0;
+  panel.dataset.isNew = "false";
 }
 
 /** Remove all that a user has read and written. */

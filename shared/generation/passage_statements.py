@@ -44,7 +44,7 @@ _MARKUP = re.compile(
     r"|\*{2,3}"
     r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
 )
-_LISTS = word_sets_by_language(__file__)
+_lists_of = word_sets_by_language(__file__)
 
 
 class StatementKind(Enum):
@@ -75,7 +75,7 @@ class Statement:
 
 def begins_with_pronoun(text: str, language: str | None, words: int = 1) -> bool:
     """Whether a pronoun is among the first words. `language`: a tag of the text's, if known."""
-    pronouns = _LISTS(language)["pronouns"]
+    pronouns = _lists_of(language)["pronouns"]
     return any(word.casefold() in pronouns for word in re.findall(r"\w+", text)[:words])
 
 

@@ -34,7 +34,7 @@ INSEPARABLE = ORGANIZATIONS | RANKS | _WORDS["inseparable"]
 NEVER_FIRST = _WORDS["never_first"]
 # Some months are first names.
 NEVER_LAST = (
-    (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"})
+    (frozenset(MONTHS) - {"april", "may", "june", "august", "mar", "mei"})
     | frozenset(WEEKDAYS)
     | _WORDS["never_last"]
 )

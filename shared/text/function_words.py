@@ -13,9 +13,18 @@ def _words(language: str, *parts: str) -> frozenset[str]:
     return frozenset(word for part in parts for word in _PARTS[language].get(part, "").split())
 
 
-# By language, which they tell apart.
+# By language.
 FUNCTION_WORDS: dict[Language, frozenset[str]] = {
-    language: _words(language, "questions", "all", "detection") for language in get_args(Language)
+    language: _words(language, "questions", "all", "detection", "ambiguous")
+    for language in get_args(Language)
+}
+# Words that tell a language.
+LANGUAGE_WORDS: dict[Language, frozenset[str]] = {
+    language: words | _words(language, "verbs") for language, words in FUNCTION_WORDS.items()
+}
+# By language: those that need another word of the language beside them to tell it.
+AMBIGUOUS_WORDS: dict[Language, frozenset[str]] = {
+    language: _words(language, "ambiguous") for language in get_args(Language)
 }
 # In a search.
 STOPWORDS = _words("en", "questions")

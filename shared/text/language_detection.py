@@ -1,13 +1,14 @@
 """Language of a question: English, German, French, Spanish or Dutch.
 
 The function words decide, since a question is too short for statistics of letters. Each counts for every
-language that has it. The default is English.
+language that has it; an ambiguous one only beside another word that neither English nor German has. The
+default is English.
 """
 
 import re
 from typing import get_args
 
-from shared.text.function_words import FUNCTION_WORDS, Language
+from shared.text.function_words import AMBIGUOUS_WORDS, LANGUAGE_WORDS, Language
 from shared.text.word_lists import keys_of_words
 
 ENGLISH: Language = "en"
@@ -50,7 +51,12 @@ def _counts(text: str) -> dict[Language, tuple[int, bool]]:
         letters = _LETTERS.get(language)
         return bool(letters and letters.search(text))
 
-    return {
-        language: (sum(map(FUNCTION_WORDS[language].__contains__, words)), has_letter(language))
-        for language in get_args(Language)
-    }
+    def count(language: Language) -> int:
+        own = [word for word in words if word in LANGUAGE_WORDS[language]]
+        telling = set(own) - LANGUAGE_WORDS["en"] - LANGUAGE_WORDS["de"]
+        ambiguous = AMBIGUOUS_WORDS[language]
+        if len(telling) < 2 and telling <= ambiguous:
+            return sum(word not in ambiguous for word in own)
+        return len(own)
+
+    return {language: (count(language), has_letter(language)) for language in get_args(Language)}

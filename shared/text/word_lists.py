@@ -18,8 +18,8 @@ def word_sets(module: str) -> dict[str, frozenset[str]]:
 
 
 def word_sets_by_language(module: str) -> Callable[[str | None], Mapping[str, frozenset[str]]]:
-    """The lists of a module by a language's tag; those of all languages together for None or another one. The
-    table of the module's name has a table for each language."""
+    """The lists of a module by a language's tag (de, en-GB). Without a tag, and for a language without lists,
+    each list has the words of all languages. The table of the module's name has a table for each language."""
     lists = {language: _sets(table) for language, table in _table(module).items()}
     names = {name for of_language in lists.values() for name in of_language}
     whole = {
@@ -27,7 +27,7 @@ def word_sets_by_language(module: str) -> Callable[[str | None], Mapping[str, fr
         for name in names
     }
     complete = {language: dict.fromkeys(names, frozenset[str]()) | sets for language, sets in lists.items()}
-    return lambda tag: complete.get((tag or "")[:2].lower(), whole)
+    return lambda tag: complete.get((tag or "").partition("-")[0].lower(), whole)
 
 
 def keys_of_words(module: str, name: str) -> dict[str, str]:

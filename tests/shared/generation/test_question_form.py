@@ -17,11 +17,18 @@ def test_a_word_counts_by_its_meaning_in_the_language_of_the_question():
     asks_what = QuestionForm.of("Was kostet die Miete?")
     assert asks_what.something
     assert not asks_what.yes_or_no
+    assert not QuestionForm.of("Was kostet Miete?").yes_or_no
+    assert QuestionForm.of("Was Smith promoted?").yes_or_no
     assert QuestionForm.of("Was the budget approved?").yes_or_no
     assert QuestionForm.of("Who wrote the plan and was it approved?").parts == 1
     assert not QuestionForm.of("Who is the mayor of the town?").superlative
     assert QuestionForm.of("¿Cuál es el mayor de los depósitos?").superlative
     assert not QuestionForm.of("¿Y el precio de la entrada?").yes_or_no
+
+
+def test_an_english_word_that_dutch_has_too_is_english():
+    assert QuestionForm.of("cheapest van rental").superlative
+    assert QuestionForm.of("List van models").several
 
 
 def test_dutch_questions_are_read():
@@ -36,4 +43,7 @@ def test_a_word_of_a_sentence_counts_by_the_sentence_s_language():
     assert not has_word(aim, "limits", "fr")
     assert has_word("It opens daily but not in May.", "limits", "en-GB")
     assert has_word(aim, "limits", None)
+    # Frisian and Estonian, not French and Spanish.
+    assert has_word("It opens daily but not in May.", "limits", "fry")
+    assert has_word("It opens daily but not in May.", "limits", "est")
     assert not has_word("We want to thank the team.", "reason", None)

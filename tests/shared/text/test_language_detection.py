@@ -3,11 +3,31 @@
 import pytest
 
 from shared.generation.refusal_texts import INSUFFICIENT, RAG_INSUFFICIENT, insufficient
-from shared.text.language_detection import language_of
+from shared.text.language_detection import clear_language_of, language_of
 
+# Of words that are Dutch function words too.
+ENGLISH = [
+    "Door opening hours", "Van insurance excess", "MET gene expression", "DAT file format", "Dan Brown books",
+    "Dan Brown books in order", "Hun Sen biography", "Van Gogh museum opening hours", "ONS inflation figures",
+    "MAG welding settings", "cheapest van rental", "List van models",
+]  # fmt: skip
 QUESTIONS = {
-    "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？"],
-    "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Wer ist Tim in London?"],
+    "en": [
+        "What is the fee?",
+        "Who is José Núñez in Málaga?",
+        "kettle",
+        "",
+        "12345",
+        "公司的年假有多少天？",
+        *ENGLISH,
+    ],
+    "de": [
+        "Wie hoch ist die Gebühr?",
+        "Kündigungsfrist",
+        "was kostet das",
+        "Was kostet Miete?",
+        "Wer ist Tim in London?",
+    ],
     "fr": [
         "Quel est le tarif ?",
         "Où est-ce ?",
@@ -22,7 +42,17 @@ QUESTIONS = {
         "Que es SAML?",
         "¿Vacaciones?",
     ],
-    "nl": ["Wanneer is de vergadering van de raad?", "Hoe lang duurt de cursus?", "Wat kost een vergunning?"],
+    "nl": [
+        "Wanneer is de vergadering van de raad?",
+        "Hoe lang duurt de cursus?",
+        "Wat kost een vergunning?",
+        "prijs van het abonnement",
+        "Is het gebouw op zondag open?",
+        "Wie is de burgemeester?",
+        "Wanneer eindigt die periode?",
+        "Zijn er kosten?",
+        "Kunt u helpen?",
+    ],
 }  # fmt: skip
 
 
@@ -31,6 +61,10 @@ def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytes
         for question in questions:
             with subtests.test(question=question):
                 assert language_of(question) == language
+
+
+def test_a_short_german_question_is_clearly_german():
+    assert {clear_language_of(text, 1) for text in ("Wie teuer?", "Wie viel?", "Wie lange?")} == {"de"}
 
 
 def test_the_letters_of_an_identifier_are_no_words():

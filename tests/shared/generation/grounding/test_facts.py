@@ -20,6 +20,7 @@ SAME = [
     ("2025-01-03", "3. Januar 2025"), ("03/01/2025", "3 January 2025"), ("3 January 2025", "in January 2025"),
     ("3 January 2025", "in 2025"), ("on 24 and 31 December", "on 24 December"),
     ("10–16 August 2026", "10 August to 16 August 2026"), ("le 3 janvier 2025", "2025-01-03"),
+    ("3 maart 2025", "2025-03-03"), ("5 mei 2025", "5 May 2025"), ("9 augustus 2025", "2025-08-09"),
     ("INC-4821", "inc-4821"), ("FL-300", "FL300"), ("v1.2", "1.2"), ("14:30", "14:30"),
     ("00:30", "12:30 a.m."), ("https://a.example/b", "https://a.example/b."), ("-5 °C", "-5 °C"),
     ("20 mm", "20mm"),
@@ -31,6 +32,7 @@ SAME = [
 OTHER = [
     ("1000", "100"), ("1", "1,000"), ("5 %", "5 euros"), ("$5", "€5"), ("$3 million", "$3"),
     ("$3 million", "$3 billion"), ("3 January 2025", "4 January 2025"), ("3 January 2025", "3 March 2025"),
+    ("3 maart 2025", "3 mei 2025"), ("3 januari", "3 februari"),
     ("3 January 2025", "3 January 2024"), ("INC-4821", "INC-4822"), ("INC-4821", "4821"), ("v1.2", "v1.3"),
     ("1.2.3", "1.2.4"), ("14:30", "14:35"), ("12:00", "12 AM"), ("5 °C", "-5 °C"), ("5 km", "5 miles"),
     ("24 months", "24 days"), ("17", "1.7"), ("a@b.example", "c@b.example"), ("five", "six"),
