@@ -61,6 +61,8 @@ NO_SETTINGS = {
     "WEBUI_URL",
     # uvicorn's.
     "FORWARDED_ALLOW_IPS",
+    # OpenSSL's error.
+    "CERTIFICATE_VERIFY_FAILED",
     # The edge function's.
     "RAG_URL",
     # Ollama's.
