@@ -74,6 +74,13 @@ def test_rows_are_embedded_with_the_title_of_their_section(embedder: Embedder):
     row = "| Skar | 10 |"
     assert passage_of(embedder, "Hours", "| Depot | Opens |", row, "Hours") == "Hours\nDepot Skar. Opens 10"
 
+    # A section's title that has no room leaves the names of the columns.
+    cell = "".join(f" berth {number}" for number in range(embedder.window))
+    while embedder.count_tokens(named := f"Hours\nDepot{cell}. Opens 10") > embedder.window - 2:
+        cell = cell.rpartition(" ")[0]
+    row = f"|{cell} | 10 |"
+    assert passage_of(embedder, "Hours", "| Depot | Opens |", row, "In the winter") == named
+
 
 def test_a_wide_row_is_one_chunk_and_its_passage_fits_the_window(embedder: Embedder):
     names = " | ".join(f"Name of column {number}" for number in range(60))
