@@ -362,6 +362,9 @@ def test_superscripts_and_subscripts_are_characters_or_marked(subtests: pytest.S
 
 
 def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
+    def bold(text: str) -> str:
+        return cell(paragraph(run(text, "<w:b/>")))
+
     two, three = '<w:gridSpan w:val="2"/>', '<w:gridSpan w:val="3"/>'
     begins, continues = '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
     rule = "| --- | --- |"
@@ -393,10 +396,26 @@ def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
         (table(cell("") + cell("Kiel"), cell("Fee") + cell("10")), f"|  | Kiel |\n{rule}\n| Fee | 10 |"),
         (
             table(
-                cell(paragraph(run("Ship", "<w:b/>"))) + cell("Skiff"),
-                cell(paragraph(run("Port", "<w:b/>"))) + cell("Skar"),
+                bold("Ship") + cell("Skiff"),
+                bold("Port") + cell("Skar"),
             ),
             f"|  |  |\n{rule}\n| Ship | Skiff |\n| Port | Skar |",
+        ),
+        (
+            table(
+                "<w:trPr><w:tblHeader/></w:trPr>" + bold("Term") + cell("Meaning"),
+                bold("Fee") + cell("The dues"),
+            ),
+            f"| Term | Meaning |\n{rule}\n| Fee | The dues |",
+        ),
+        *(
+            (
+                table(bold("Term") + cell("Meaning"), bold("Fee") + cell("The dues")).replace(
+                    "<w:tbl>", f"<w:tbl><w:tblPr><w:tblLook {look}/></w:tblPr>"
+                ),
+                f"| Term | Meaning |\n{rule}\n| Fee | The dues |",
+            )
+            for look in ('w:val="04A0"', 'w:firstRow="1"')
         ),
         (table(cell("Cell") + cell("Cell"), cell("1") + cell("2")), f"| Cell | Cell |\n{rule}\n| 1 | 2 |"),
         (
