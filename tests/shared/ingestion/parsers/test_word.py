@@ -128,6 +128,9 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
         # Dates, an amount.
         (paragraph(run("12. Mai 2026", bold)) + paragraph("x"), "12. Mai 2026\n\nx"),
         (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
+        (paragraph(run("3. Dec", bold)) + paragraph("x"), "3. Dec\n\nx"),
+        (paragraph(run("3. May the tenant sublet", bold)) + paragraph("x"), "## 3. May the tenant sublet\n\nx"),
+        (paragraph(run("4. March Holdings", bold)) + paragraph("x"), "## 4. March Holdings\n\nx"),
         (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
         (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
@@ -146,6 +149,8 @@ def test_a_sentence_in_the_style_of_a_heading_is_text():
     clause = "9.2. Each party may terminate this agreement at any time by a notice of 45 days."
     body = paragraph("9. Term.", heading) + paragraph(clause, heading) + paragraph("x" * 250, heading)
     assert text_of(body, {"styles": ("styles", styles)}) == f"## 9. Term.\n\n{clause}\n\n{'x' * 250}"
+    long = "Agreement between Skar Trading of Oster and the Moss Shipping Company of Kiel Ltd."
+    assert text_of(paragraph(long, heading), {"styles": ("styles", styles)}) == f"## {long}"
 
 
 # -- parts --------------------------------------------------------------------------------------------
