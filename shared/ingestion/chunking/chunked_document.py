@@ -122,7 +122,7 @@ def _with_names(header: str | None, text: str) -> str:
     lines = [line for line in text.split("\n") if line]
     headings = [*takewhile(lambda line: line.startswith("#"), lines)]
     table = [*([header, _RULE_LINE] if header else []), *lines[len(headings) :]]
-    if len(table) < 2 or not all(line.startswith("|") for line in table) or not _RULE.fullmatch(table[1]):
+    if len(table) < 3 or not all(line.startswith("|") for line in table) or not _RULE.fullmatch(table[1]):
         return ""
     names, _, *rows = [_CELL_END.split(line.strip()[1:].removesuffix("|")) for line in table]
     pairs = (zip_longest(names, row, fillvalue="") for row in rows)
