@@ -24,6 +24,8 @@ NO_TRANSCRIPTION = (
 NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a text."
 BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
+# The beginning of a text that is compared with its title.
+BEGINNING_CHARACTERS = 20_000
 # Kinds whose first heading is the title, unless it is one word, such as "Invoice".
 TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
 OFFICE = {"docx", "pdf", "pptx"}
@@ -112,10 +114,10 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_of_another_file(title: str, text: str) -> bool:
-    """Whether the text lacks most of several words: the title is that of a template or of a former file."""
+    """Whether the text has at most one of several words: the title is that of a template or of a former
+    file."""
     words = {*_LONG_WORD.findall(title.casefold())}
-    found = words & {*_LONG_WORD.findall(text.casefold())}
-    return len(words) > 2 and 2 * len(found) < len(words)
+    return len(words) > 2 and len(words & {*_LONG_WORD.findall(text.casefold())}) < 2
 
 
 def _joined(
@@ -144,13 +146,14 @@ def _joined(
         length += len(text) + len(BETWEEN_PARTS)
     if not texts:
         raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
+    whole = BETWEEN_PARTS.join(texts)
     heading = _HEADING.match(texts[0]) if kind in TITLED else None
     if heading and (kind == "markdown" or " " in heading[1].strip()):
-        is_own = title and not (kind in OFFICE and _is_of_another_file(title, texts[0]))
+        is_own = title and not (kind in OFFICE and _is_of_another_file(title, whole[:BEGINNING_CHARACTERS]))
         title = title if is_own else heading[1]
     title = clean_line(title)[:512]
     return Converted(
-        BETWEEN_PARTS.join(texts),
+        whole,
         kind,
         None if is_blank(title) else title,
         tuple(pages),

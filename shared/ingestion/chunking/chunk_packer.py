@@ -133,9 +133,21 @@ def _pieces(
 ) -> list[_Piece]:
     end = 0
     pieces: list[_Piece] = []
-    for whole in split_text.parts:
+    for part_of_text in split_text.parts:
+        whole = part_of_text
         tokens = count(text[whole.start : whole.end])
         limit = max(size, record_size) if _is_record(text, whole) else size
+        # A record that is longer than a chunk keeps the headings above it.
+        while pieces and size < tokens <= limit and pieces[-1].part.heading:
+            heading = pieces[-1].part
+            break_before = max(heading.break_before, whole.break_before)
+            longer = replace(whole, start=heading.start, break_before=break_before)
+            cost = count(text[longer.start : longer.end])
+            if cost > limit:
+                break
+            whole, tokens = longer, cost
+            pieces.pop()
+            end = pieces[-1].part.end if pieces else 0
         parts = [whole] if tokens <= limit else _parts(text, whole, size, count)
         for number, part in enumerate(parts):
             tokens = tokens if part is whole else count(text[part.start : part.end])

@@ -99,16 +99,16 @@ def short_title(embedder: Embedder, title: str) -> str:
 
 
 def passage_of(embedder: Embedder, title: str, header: str | None, text: str, section: str | None) -> str:
-    """The title, and the chunk: rows with the title of their section and the names of their columns, or with
-    their header, where these fit. A longer passage is cut at the embedder's window.
+    """The title, and the chunk: rows with the names of their columns and the title of their section, with the
+    names alone, or with their header, as these fit. A longer passage is cut at the embedder's window.
 
     `section`: the titles of the headings above the chunk, joined by " > "."""
     label = f"{short_title(embedder, title)}\n"
     room = embedder.window - SPECIAL_TOKENS
     named, heading = _with_names(header, text), (section or "").rpartition(" > ")[2]
-    if named and heading and heading != title and not text.startswith("#"):
-        named = f"{short_title(embedder, heading)}\n{named}"
-    forms = [named, f"{header}\n{text}" if header else ""]
+    has_section = named and heading and heading != title and not text.startswith("#")
+    in_section = f"{short_title(embedder, heading)}\n{named}" if has_section else ""
+    forms = [in_section, named, f"{header}\n{text}" if header else ""]
     fitting = (form for form in forms if form and embedder.count_tokens(label + form) <= room)
     passage = label + next(fitting, text)
     while (tokens := embedder.count_tokens(passage)) > room and len(passage) > len(label) + 1:
@@ -122,7 +122,7 @@ def _with_names(header: str | None, text: str) -> str:
     lines = [line for line in text.split("\n") if line]
     headings = [*takewhile(lambda line: line.startswith("#"), lines)]
     table = [*([header, _RULE_LINE] if header else []), *lines[len(headings) :]]
-    if len(table) < 2 or not all(line.startswith("|") for line in table) or not _RULE.fullmatch(table[1]):
+    if len(table) < 3 or not all(line.startswith("|") for line in table) or not _RULE.fullmatch(table[1]):
         return ""
     names, _, *rows = [_CELL_END.split(line.strip()[1:].removesuffix("|")) for line in table]
     pairs = (zip_longest(names, row, fillvalue="") for row in rows)

@@ -17,7 +17,7 @@ from shared.text.sentences import sentences
 
 _LINE = re.compile(r"[^\n]+")
 # A row, the line below that makes it the header of a table, and further rows.
-_TABLE = re.compile(r"^(\|.*)\n\|(?=[ \t:|]*-)[ \t:|-]*$(?:\n\|.*)*", re.MULTILINE)
+_TABLE = re.compile(r"^(\|.*)\n(\|(?=[ \t:|]*-)[ \t:|-]*)$(?:\n\|.*)*", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -112,21 +112,30 @@ def _split_at_boundaries(text: str, parts: Iterable[Part], boundaries: Sequence[
 def _with_table_headers(
     text: str, parts: Iterable[Part], fences: Sequence[Span], all_tables: bool
 ) -> Iterator[Part]:
-    """The parts, with headers for the rows of tables. In a text of tables alone each one begins a chunk, and
-    nothing is repeated."""
+    """The parts, with headers for the rows of tables, and the line below a header as part of it. In a text of
+    tables alone each one begins a chunk, and nothing is repeated."""
     tables = [table for table in _TABLE.finditer(text) if span_index(table.start(), fences) is None]
     spans = [table.span() for table in tables]
+    is_joined = False
     for part in parts:
         index = span_index(part.start, spans) if text[part.start] == "|" else None
         table = tables[index] if index is not None else None
         header = part.header
+        if table is not None and part.start == table.start(2) and is_joined:
+            continue
+        is_joined = table is not None and part.start == table.start() and part.end == _end(table, 1)
+        end = _end(table, 2) if table is not None and is_joined else part.end
         if table is not None and part.start > table.start():
-            header = (table.start(1), table.start(1) + len(table[1].rstrip()))
+            header = (table.start(1), _end(table, 1))
         break_before = part.break_before
         if all_tables:
             begins = table is not None and part.start == table.start()
             break_before = max(break_before, Break.HARD if begins else Break.NO_OVERLAP)
-        yield replace(part, header=header, break_before=break_before)
+        yield replace(part, end=end, header=header, break_before=break_before)
+
+
+def _end(table: re.Match[str], group: int) -> int:
+    return table.start(group) + len(table[group].rstrip())
 
 
 def _fences(text: str) -> list[Span]:

@@ -18,7 +18,6 @@ from shared.ingestion.parsers.number_format import (
     separators_of,
     shown_number,
     shown_text,
-    with_separators,
 )
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
@@ -235,8 +234,10 @@ class _Book:
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
         elif kind == "n":
             with suppress(ValueError, ArithmeticError):
-                number = shown_number(float(text), code, from_1904=self._from_1904)
-                return with_separators(number, self._separators), True
+                number = float(text)
+                return shown_number(
+                    number, code, from_1904=self._from_1904, separators=self._separators
+                ), True
         elif kind == "d":
             return text.removesuffix("T00:00:00").replace("T", " "), True
         elif kind == "e":

@@ -24,40 +24,52 @@ def tables(sheet: Sheet, grouped: set[int]) -> Iterator[str]:
             starts.append(index)
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
         for columns in _beside(sheet, numbers[start:end]):
-            here = [number for number in numbers[start:end] if not columns.isdisjoint(sheet.rows[number])]
+            here = [
+                number
+                for number in numbers[start:end]
+                if any(column in sheet.rows[number] for column in columns)
+            ]
             yield _table(sheet, here, columns, grouped, is_last=end == len(numbers))
 
 
 def _beside(sheet: Sheet, numbers: Sequence[int]) -> list[set[int]]:
-    """The columns of each table of these rows: a table beside an empty column has two columns at least, a row
-    of names in another row than the table before it, or the same names."""
+    """The columns of each table of these rows: a table beside an empty column has two columns at least, and
+    a header of its own."""
     used = sorted({column for number in numbers for column in sheet.rows[number]})
-    groups: list[set[int]] = []
+    groups: list[list[int]] = []
     for column in used:
-        if groups and column - 1 in groups[-1]:
-            groups[-1].add(column)
+        if groups and column - 1 == groups[-1][-1]:
+            groups[-1].append(column)
         else:
-            groups.append({column})
+            groups.append([column])
     tables: list[set[int]] = []
-    for group in groups:
-        if tables and not (
-            len(group) > 1 < len(tables[-1]) and _has_own_header(sheet, numbers, tables[-1], group)
-        ):
-            tables[-1] |= group
+    for index, group in enumerate(groups):
+        if tables and not _has_own_header(sheet, numbers, groups[index - 1], group):
+            tables[-1] |= set(group)
         else:
-            tables.append(group)
+            tables.append(set(group))
     return tables
 
 
-def _has_own_header(sheet: Sheet, numbers: Sequence[int], left: set[int], right: set[int]) -> bool:
-    rows = [[sheet.rows[number].get(column, "") for column in sorted(right)] for number in numbers]
-    first = next(at for at, row in enumerate(rows) if any(row))
-    top = next(at for at, number in enumerate(numbers) if not left.isdisjoint(sheet.rows[number]))
-    names = [sheet.rows[numbers[top]].get(column, "") for column in sorted(left)]
-    body = rows[first + 1 :]
-    is_named = all(rows[first]) and not any(map(_VALUE.match, rows[first]))
-    is_named = is_named and any(_VALUE.match(cell) for row in body for cell in row)
-    return is_named and (first != top or rows[first] == names)
+def _has_own_header(sheet: Sheet, numbers: Sequence[int], left: Sequence[int], right: Sequence[int]) -> bool:
+    """Whether the first row of the right columns, which names them, has the same names at the left, or values
+    of a table whose names stand above. Otherwise the columns may belong to the table at the left."""
+    if len(left) < 2 or len(right) < 2:
+        return False
+    first = next(at for at, number in enumerate(numbers) if any(at in sheet.rows[number] for at in right))
+    header, beside = ([sheet.rows[numbers[first]].get(at, "") for at in side] for side in (right, left))
+    if not _has_names(header) or not any(
+        _VALUE.match(sheet.rows[number].get(at, "")) for number in numbers[first + 1 :] for at in right
+    ):
+        return False
+    return beside == header or (
+        any(map(_VALUE.match, beside))
+        and any(_has_names([sheet.rows[number].get(at, "") for at in left]) for number in numbers[:first])
+    )
+
+
+def _has_names(row: Sequence[str]) -> bool:
+    return all(row) and len({*row}) == len(row) and not any(map(_VALUE.match, row))
 
 
 def _begins_table(sheet: Sheet, numbers: Sequence[int]) -> bool:

@@ -16,7 +16,12 @@ _HEADER = re.compile(r" {0,3}[^\s|]")
 _RULE = re.compile(r" {0,3}:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++\|?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
-_DATE = re.compile(r"(?:\d{1,2}[./-]\d{1,2}[./-])?(?:19|20)\d\d(?:-\d\d-\d\d)?")
+_NUMBER = re.compile(r"\d+(?:[.,]\d{3})*(?:[.,]\d+)?")
+_CURRENCY = r"(?:in )?(?:T?€|T?EUR|[$£¥]|USD|GBP|CHF|JPY)"
+# A date, a year or a currency as the name of a column.
+_PERIOD = re.compile(
+    rf"(?:{_CURRENCY} ?)?(?:[\d./-]*(?:19|20)\d\d[\d./-]*|\d\d?\.\d\d?\.\d\d)(?: ?{_CURRENCY})?|{_CURRENCY}"
+)
 
 
 def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
@@ -75,7 +80,8 @@ def titled_table(
     rows_of_table = [*names, *(_once(rows[index]) if index in grouped else rows[index] for index in body)]
     if is_named is None:
         is_named = len(header) > 1 or has_header(rows_of_table[:SAMPLE_ROWS])
-    tables = [table(part, has_header=is_named) for part in _halves(rows_of_table)]
+    parts = _halves(rows_of_table) if is_named else [rows_of_table]
+    tables = [table(part, has_header=is_named) for part in parts]
     return "\n\n".join([*texts, *filter(None, tables)])
 
 
@@ -86,10 +92,16 @@ def _once(row: Sequence[str]) -> Sequence[str]:
 
 def _halves(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
     """The rows; of a balance sheet those of its left and of its right half, whose columns of values have the
-    same names. With one column of values their first columns have, too, or one half has more rows."""
+    same dates, years or currencies as names. With one column of values one half has more rows, too."""
     half = len(rows[0]) // 2 if rows else 0
     names = [*map(str.strip, rows[0])] if rows else []
-    if half < 2 or len(names) != 2 * half or names[1:half] != names[half + 1 :] or not all(names[1:half]):
+    values = names[1:half]
+    if (
+        half < 2
+        or len(names) != 2 * half
+        or values != names[half + 1 :]
+        or not all(map(_PERIOD.fullmatch, values))
+    ):
         return [rows]
     left, right = ([row[part] for row in rows] for part in (slice(half), slice(half, None)))
     pairs = [[any(map(str.strip, part)) for part in pair] for pair in zip(left, right, strict=True)]
@@ -162,7 +174,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     than a year, and unless the numbers are a count, or a scale beside a name; and it is no name and value."""
     if len(rows) < 2:
         return True
-    if _is_pair(rows[0]) and 2 * sum(map(_is_pair, rows[1:])) > len(rows) - 1:
+    if _is_pair(rows[0]) and 2 * sum(map(_is_pair, rows[1:])) > len(rows) - 1 and _has_form_of_value(rows):
         return False
     first, *below = [[_DIGITS.sub("0", cell.strip()) for cell in row] for row in rows]
     numbers = [int(cell[:18]) for cell in map(str.strip, rows[0]) if cell.isdecimal()]
@@ -180,13 +192,16 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_pair(row: Sequence[str]) -> bool:
-    """Whether a row of two cells is a name and a value other than a year or a date, or has a colon."""
-    cells = [*map(str.strip, row)]
-    if len(cells) != 2 or not cells[0]:
-        return False
-    name, value = cells
-    is_number = _VALUE.fullmatch(value) and not (value[0].isalpha() or _DATE.fullmatch(value))
-    return name.endswith(":") or bool(is_number)
+    """Whether a row of two cells is a name and a value, or has a colon."""
+    name, value = map(str.strip, row) if len(row) == 2 else ("", "")
+    return bool(name) and (name.endswith(":") or bool(_VALUE.fullmatch(value) and not value[0].isalpha()))
+
+
+def _has_form_of_value(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of these pairs has no year, and the form of a value below it; or a colon."""
+    name, value = map(str.strip, rows[0])
+    forms = {_NUMBER.sub("0", row[1].strip()) for row in rows[1:] if len(row) == 2}
+    return name.endswith(":") or (not _YEAR.search(value) and _NUMBER.sub("0", value) in forms)
 
 
 def _is_scale(header: Sequence[str], names: Sequence[str]) -> bool:

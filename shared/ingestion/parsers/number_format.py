@@ -36,10 +36,17 @@ _COMPARED = {
 
 # The language of a format ([$€-407], [$-40C]); the currencies that comma languages write behind the number.
 _LANGUAGE = re.compile(r"\[\$[^\]-]*-(?:[0-9A-F]*)([0-9A-F]{3})\]", re.IGNORECASE)
-_CURRENCY_BEHIND = re.compile(r"[0#?%](?:\\? |[_*].|\"\s?)*(?:\[\$)?\"?(?:€|kr|zł|Kč|Ft|lei|₽)")
-_LETTERS = re.compile(r"[^\W\d_]*[äöüßéèêàçñõãłąęśżźčřšžåæø][^\W\d_]*", re.IGNORECASE)
-_COMMA_WORDS = 3
-_SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
+_CURRENCY_BEHIND = re.compile(r"[0#?%](?:\\? |[_*].|\"\s?)*(?:\[\$)?\"?(€|kr|zł|Kč|Ft|lei|₽)")
+_SPACE_CURRENCIES = {"kr", "zł", "Kč", "Ft", "₽"}
+_WORD = re.compile(r"[^\W\d_]+")
+_LETTER = re.compile(r"[ß-öø-ÿāăąćčďęěğīłńňőœřśşšťūůűźżž]", re.IGNORECASE)
+# So many words have such letters, and so large a share of those that begin with a small letter.
+_COMMA_WORDS, _COMMA_SHARE = 3, 0.05
+# Spaces, other than one between thousands.
+_SPACES = re.compile(r"(?<!\d)\s+|\s+(?!\d)|[^\S\u00a0]+")
+# The characters between thousands and before decimals.
+Separators = tuple[str, str]
+ENGLISH: Separators = (",", ".")
 # The language numbers of Windows of languages with a decimal comma, with a point and with a space between
 # thousands: German, Spanish, Italian, Dutch, Portuguese, Danish, Turkish; French, Finnish, and Slavic ones.
 _GROUPED_BY_POINT = {"407", "c07", "40a", "c0a", "410", "413", "813", "416", "816", "406", "41f"}
@@ -50,65 +57,79 @@ _Token = tuple[str, str]
 _Section = tuple[tuple[str, Decimal] | None, list[_Token]]
 
 
-def shown_number(value: float, code: str, *, from_1904: bool = False) -> str:
+def shown_number(
+    value: float, code: str, *, from_1904: bool = False, separators: Separators = ENGLISH
+) -> str:
     """The number in the format of that code. Dates are ISO dates, as precise as their format."""
     if code in ("", "General"):
-        return general(value)
+        return _general(value, separators)
     try:
-        return _shown_plain(value, *plain) if (plain := _plain(code)) else _shown(value, code, from_1904)
+        if plain := _plain(code):
+            return _shown_plain(value, *plain, separators)
+        return _shown(value, code, from_1904, separators)
     except InvalidOperation:
         # More digits than Decimal has.
-        return general(value)
+        return _general(value, separators)
 
 
-def separators_of(codes: Iterable[str], texts: Iterable[str]) -> Mapping[str, str]:
-    """The characters in the place of the comma between thousands and of the decimal point, if they change.
-    They change for texts with letters of other languages, if a format names such a language, or writes the
-    currency behind the number: Excel shows the separators of its user."""
+def separators_of(codes: Iterable[str], texts: Iterable[str]) -> Separators:
+    """The separators that Excel shows to the file's users. They are those of another language than English if
+    a format names such a language, or writes the currency behind the number, and words have its letters, some
+    of them in small letters, since names have them in all languages."""
     codes = [*codes]
-    languages = {found[1].lower() for code in codes for found in _LANGUAGE.finditer(code)}
+    languages = {match[1].lower() for code in codes for match in _LANGUAGE.finditer(code)}
+    behind = {match[1] for code in codes for match in _CURRENCY_BEHIND.finditer(code)}
     by_space = not languages.isdisjoint(_GROUPED_BY_SPACE)
-    if not (by_space or languages & _GROUPED_BY_POINT or any(map(_CURRENCY_BEHIND.search, codes))):
-        return {}
-    words = {word.lower() for text in texts for word in _LETTERS.findall(text)}
-    if len(words) < _COMMA_WORDS:
-        return {}
-    by_space = by_space or all(set("äöüßñ").isdisjoint(word) for word in words)
-    return {",": "\u00a0" if by_space else ".", ".": ","}
+    if not (by_space or languages & _GROUPED_BY_POINT or behind):
+        return ENGLISH
+    words = {word for text in texts for word in _WORD.findall(text)}
+    with_letters = {word.lower() for word in words if _LETTER.search(word)}
+    small = [word for word in words if word[0].islower()]
+    share = sum(word in with_letters for word in small)
+    if len(with_letters) < _COMMA_WORDS or not small or share < _COMMA_SHARE * len(small):
+        return ENGLISH
+    by_space |= bool(behind & _SPACE_CURRENCIES) or all(map(set("äöüßñ").isdisjoint, with_letters))
+    return ("\u00a0" if by_space else ".", ",")
 
 
-def with_separators(number: str, separators: Mapping[str, str]) -> str:
-    return _SEPARATOR.sub(lambda found: separators[found[0]], number) if separators else number
-
-
-def _shown_plain(value: float, grouping: str, decimals: int, suffix: str) -> str:
+def _shown_plain(value: float, grouping: str, decimals: int, suffix: str, separators: Separators) -> str:
     number = Decimal(f"{value:.{_MAX_DIGITS}g}").scaleb(2 * len(suffix))
-    return f"{_rounded(number, decimals):{grouping}f}{suffix}"
+    return _with_separators(f"{_rounded(number, decimals):{grouping}f}{suffix}", separators)
 
 
-def _shown(value: float, code: str, from_1904: bool) -> str:
+def _with_separators(number: str, separators: Separators) -> str:
+    comma, point = separators
+    return number if separators == ENGLISH else number.translate({ord(","): comma, ord("."): point})
+
+
+def _general(value: float, separators: Separators) -> str:
+    return _with_separators(general(value), separators)
+
+
+def _shown(value: float, code: str, from_1904: bool, separators: Separators) -> str:
     # Sections with @ are for texts.
     sections = [section for section in _sections(code) if ("mark", "@") not in section[1]]
     if not sections:
-        return general(value)
+        return _general(value, separators)
     index = _section_of(value, sections)
     tokens = sections[index][1]
     kinds = {kind for kind, _ in tokens}
     if kinds & {"time", "elapsed", "half"}:
         serial = value + 1462 * from_1904
-        return _shown_time(serial, tokens) if 0 <= serial < _LAST_DATE else general(value)
+        return _shown_time(serial, tokens) if 0 <= serial < _LAST_DATE else _general(value, separators)
     number = Decimal(f"{abs(value):.{_MAX_DIGITS}g}")
     if "general" in kinds:
-        text = "".join(general(float(number)) if kind == "general" else text for kind, text in tokens)
+        shown = _general(float(number), separators)
+        text = "".join(shown if kind == "general" else text for kind, text in tokens)
     elif ("mark", "/") in tokens and "digit" in kinds:
         text = _shown_fraction(number, tokens)
     else:
-        text = _shown_decimal(number, tokens)
+        text = _shown_decimal(number, tokens, separators)
     # The second of sections without conditions writes its own sign, if any. A literal sign is not doubled.
     has_conditions = any(condition for condition, _ in sections)
     needs_sign = index == 0 or "general" in kinds or has_conditions
     has_sign = has_conditions and any(kind == "text" and text[:1] in "-(" for kind, text in tokens)
-    return "-" * (value < 0 and needs_sign and not has_sign) + " ".join(text.split())
+    return "-" * (value < 0 and needs_sign and not has_sign) + _SPACES.sub(" ", text).strip()
 
 
 def shown_text(value: str, code: str) -> str:
@@ -186,7 +207,7 @@ def _section_of(value: float, sections: Sequence[_Section]) -> int:
     return 2 if value == 0 and len(sections) > 2 else 0
 
 
-def _shown_decimal(number: Decimal, tokens: list[_Token]) -> str:
+def _shown_decimal(number: Decimal, tokens: list[_Token], separators: Separators) -> str:
     # A comma that does not follow a digit is a literal.
     tokens = [
         ("text", ",") if token == ("mark", ",") and before not in ("digit", "mark") else token
@@ -216,24 +237,26 @@ def _shown_decimal(number: Decimal, tokens: list[_Token]) -> str:
             power += width
             number = number.scaleb(-width)
     whole, _, fraction = f"{_rounded(number, decimals):f}".partition(".")
-    parts = _filled(tokens[:whole_end], whole.lstrip("0"), grouped=grouped)
+    comma, point = separators
+    parts = _filled(tokens[:whole_end], whole.lstrip("0"), comma if grouped else "")
     if decimals:
-        parts += "." + _fraction_digits(tokens[whole_end + 1 : exponent_at], fraction)
+        parts += point + _fraction_digits(tokens[whole_end + 1 : exponent_at], fraction)
     elif point_at is not None:
-        parts += "." + "".join(text for kind, text in tokens[point_at + 1 : exponent_at] if kind == "text")
+        parts += point + "".join(text for kind, text in tokens[point_at + 1 : exponent_at] if kind == "text")
     if exponent_at < len(tokens):
         sign = tokens[exponent_at][1]
         parts += sign[0] + ("-" if power < 0 else sign[1].replace("-", ""))
-        parts += _filled(tokens[exponent_at + 1 :], str(abs(power)).lstrip("0"), grouped=False)
-    return re.sub(r"(?<=\d)\.(?!\d)" if decimals else r"\.$", "", parts)
+        parts += _filled(tokens[exponent_at + 1 :], str(abs(power)).lstrip("0"), "")
+    return re.sub(rf"(?<=\d)\{point}(?!\d)" if decimals else rf"\{point}$", "", parts)
 
 
 def _rounded(number: Decimal, decimals: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 
-def _filled(tokens: list[_Token], digits: str, *, grouped: bool) -> str:
-    """The tokens with the digits of a whole number in place of theirs; its first has all that remain."""
+def _filled(tokens: list[_Token], digits: str, comma: str) -> str:
+    """The tokens with the digits of a whole number in place of theirs; its first has all that remain.
+    `comma`: the separator between thousands, if any."""
     places = [index for index, (kind, _) in enumerate(tokens) if kind == "digit"]
     made = [("" if token == ("mark", ",") else token[1]) for token in tokens]
     written = 0
@@ -242,7 +265,7 @@ def _filled(tokens: list[_Token], digits: str, *, grouped: bool) -> str:
         remaining = digits[:-1] if index != places[0] else ""
         text = ""
         for digit in reversed(taken if index != places[0] or not digits else digits):
-            text = digit + ("," if grouped and written and written % 3 == 0 and digit != " " else "") + text
+            text = digit + (comma if written and written % 3 == 0 and digit != " " else "") + text
             written += 1
         made[index], digits = text, remaining
     return "".join(made) + digits

@@ -51,8 +51,12 @@ _BY_PROGRAM = re.compile(
 # begins a date or an amount.
 _CLAUSE = re.compile(
     r"(?=.{3,100}$)(?=§|\d+[.)])(?:§ ?)?(?P<number>\d{1,3}(?:\.\d{1,3})*)[.)]? +"
-    r"(?P<word>[^\W\d]\w*).*[^\s.;:,]"
+    r"(?P<word>[^\W\d]\w*+)(?P<rest>.*[^\s.;:,]|(?<=\w\w))"
 )
+# The end of a date behind its month.
+_END_OF_DATE = re.compile(r"[.,]?(?: +(?:19|20)\d\d\b|$)")
+# A heading may end with one of these.
+_ABBREVIATIONS = (" etc.", " usw.", " Ltd.", " Inc.", " Co.")
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 
@@ -118,13 +122,16 @@ def clause_number(text: str) -> str:
     # The word list takes time, which most files need not.
     from shared.text.language_detection import MONTHS
 
-    return "" if clause["word"].casefold() in MONTHS else clause["number"]
+    is_date = clause["word"].casefold() in MONTHS and _END_OF_DATE.match(clause["rest"])
+    return "" if is_date else clause["number"]
 
 
 def is_sentence(title: str) -> bool:
     """Whether a line in the style of a heading is text: long, or with the end and the words of a sentence."""
     return len(title) > TITLE_CHARACTERS or (
-        title.endswith((".", ";", ",")) and title.count(" ") >= TITLE_WORDS
+        title.endswith((".", ";", ","))
+        and title.count(" ") >= TITLE_WORDS
+        and not title.endswith(_ABBREVIATIONS)
     )
 
 

@@ -54,6 +54,8 @@ MAIN_PART = "word/document.xml"
 _IMPORTED = {"htm": "html", "html": "html", "xhtml": "html", "txt": "text", "docx": "docx"}
 # Half points above or below the line from which a short raised or lowered text is a script.
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
+# The bit of a table's look (ECMA-376, 17.4.55) for a first row with a style of its own.
+FIRST_ROW = 0x20
 
 
 def docx(data: bytes) -> ParsedFile:
@@ -261,7 +263,7 @@ class _Document:
                     grouped.add(len(lines))
                 texts += [text] * width
             lines.append(texts)
-        has_labels = all(
+        has_labels = not _has_marked_header(element) and all(
             len(of_row) == 2 and self._is_bold_cell(of_row[0]) and not self._is_bold_cell(of_row[1])
             for _, of_row in cells_of_rows
         )
@@ -404,3 +406,13 @@ class _Document:
             elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
                 self._pictures += 1
                 self._drawn.append(Block(alternative_text(element)))
+
+
+def _has_marked_header(table: Any) -> bool:
+    """Whether the table marks its first row as a header, on each page or by its style."""
+    look = child(child(table, "tblPr"), "tblLook")
+    with suppress(ValueError):
+        if int(attribute(look, "val") or "", 16) & FIRST_ROW:
+            return True
+    is_repeated = is_on(child(next(rows(table), None), "trPr"), "tblHeader")
+    return is_repeated or attribute(look, "firstRow") in ("1", "true", "on")

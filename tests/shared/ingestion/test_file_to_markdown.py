@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from openpyxl import Workbook
+from pptx import Presentation
 
 from local import ROOT
 from shared.errors import (
@@ -641,5 +642,15 @@ def test_a_title_of_another_file_is_replaced_by_the_first_heading():
     for title, shown in (
         ("Agenda of the harbour board, November 2008", "Chapter 1: Firing"),
         ("Chapter 1: Firing of stoneware", "Chapter 1: Firing of stoneware"),
+        (
+            "Chapter on firing, annual report, financial statements",
+            "Chapter on firing, annual report, financial statements",
+        ),
     ):
         assert convert(sample_files.pdf(1, title=title), "a.pdf", None).title == shown
+    # The words of a title may stand on the second page alone.
+    deck = Presentation()
+    deck.core_properties.title = title = "Introduction to machine learning for clinicians"
+    for text in ("Welcome everyone", title):
+        deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = text
+    assert convert(sample_files.save(deck), "a.pptx", None).title == title

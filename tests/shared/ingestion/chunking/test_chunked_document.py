@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import ClientLeft
-from shared.ingestion.chunking.chunked_document import chunk_document, passage_of
+from shared.ingestion.chunking.chunked_document import ChunkingConfig, chunk_document, passage_of
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.models.embeddings import Embedder
 
@@ -74,6 +74,13 @@ def test_rows_are_embedded_with_the_title_of_their_section(embedder: Embedder):
     row = "| Skar | 10 |"
     assert passage_of(embedder, "Hours", "| Depot | Opens |", row, "Hours") == "Hours\nDepot Skar. Opens 10"
 
+    # A section's title that has no room leaves the names of the columns.
+    cell = "".join(f" berth {number}" for number in range(embedder.window))
+    while embedder.count_tokens(named := f"Hours\nDepot{cell}. Opens 10") > embedder.window - 2:
+        cell = cell.rpartition(" ")[0]
+    row = f"|{cell} | 10 |"
+    assert passage_of(embedder, "Hours", "| Depot | Opens |", row, "In the winter") == named
+
 
 def test_a_wide_row_is_one_chunk_and_its_passage_fits_the_window(embedder: Embedder):
     names = " | ".join(f"Name of column {number}" for number in range(60))
@@ -82,6 +89,14 @@ def test_a_wide_row_is_one_chunk_and_its_passage_fits_the_window(embedder: Embed
     chunked = chunk_document(embedder, "Berths", text, "en", plan=ChunkingPlan(document_type="table"))
     assert [item.text for item in chunked.chunks][-3:] == rows
     assert max(map(embedder.count_tokens, chunked.passages)) <= embedder.window - 2
+    # The heading and the line below a header are no chunks, and a passage names the columns.
+    columns = " | ".join(f"Name of column {number}" for number in range(30))
+    text = "\n".join(["# Berths", "", f"| {columns} |", f"|{' --- |' * 30}", f"|{' value |' * 30}"])
+    header, row = chunk_document(
+        embedder, "Berths", text, "en", config=ChunkingConfig(size=64, overlap=0)
+    ).passages
+    assert header.startswith("Berths\n# Berths\n\n| Name of column 0 | Name")
+    assert row.startswith("Berths\nName of column 0 value. Name")
     # Long cells are text: the row is divided.
     prose = f"| Berth | {'The harbour master decides. ' * 60}|"
     chunked = chunk_document(embedder, "Berths", f"| A | B |\n| - | - |\n{prose}", "en")

@@ -117,6 +117,17 @@ TABLES: list[tuple[list[list[Any]], tuple[str, ...], str]] = [
         (),
         f"| Port | Fee | Ship | Crew |\n{RULE} --- | --- |\n| Skar | 10 | Alk | 4 |",
     ),
+    # Columns of one table beside an empty one, below a title or beside a merged cell.
+    (
+        [["Sales"], ["Port", "Unit", None, "Q1", "Q2"], ["Skar", "pc", None, 10, 20]],
+        (),
+        f"## Sales\n\n| Port | Unit | Q1 | Q2 |\n{RULE} --- | --- |\n| Skar | pc | 10 | 20 |",
+    ),
+    (
+        [[None, None, None, 2025], ["Port", "Unit", None, "Plan", "Actual"], ["Skar", "pc", None, 10, 20]],
+        ("D1:E1",),
+        f"## 2025\n\n| Port | Unit | Plan | Actual |\n{RULE} --- | --- |\n| Skar | pc | 10 | 20 |",
+    ),
     # A name and a value above a table, and its header of two rows.
     (
         [["Valid from", "1 March"], [], ["Port", "Fee", "Fee"], ["Port", "today", "later"], ["Skar", 10, 12]],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ingestion.parsers.number_format import separators_of, shown_number, shown_text, with_separators
+from shared.ingestion.parsers.number_format import separators_of, shown_number, shown_text
 
 ACCOUNTING = '_-* #,##0.00_-;-* #,##0.00_-;_-* "-"??_-;_-@_-'
 NUMBERS: list[tuple[float, str, str]] = [
@@ -68,6 +68,9 @@ GERMAN = ["Stück für die Hütte"]
         # A format or a name alone, the dollar, and a Swiss format.
         (["0", "#,##0.00 [$€-407]"], ["Pieces"], "1,234.50 €"),
         (['#,##0.00 "€"'], ["Mrs Müller"], "1,234.50 €"),
+        (['#,##0.00 "€"'], ["Travel (in section 4.2)", "Jürgen Müller", "Zürich", "José Peña"], "1,234.50 €"),
+        (['#,##0.00 "kr"'], ["Åsa Sjöström, lön för året"], "1\u00a0234,50 €"),
+        (['#,##0.00 "Ft"'], ["könyv", "előző", "szám és"], "1\u00a0234,50 €"),
         (['"$"#,##0.00'], GERMAN, "1,234.50 €"),
         (["#,##0.00 [$CHF-807]"], GERMAN, "1,234.50 €"),
     ],
@@ -75,4 +78,20 @@ GERMAN = ["Stück für die Hütte"]
 def test_a_language_with_a_decimal_comma_is_known_by_formats_or_letters(
     codes: list[str], texts: list[str], shown: str
 ):
-    assert with_separators("1,234.50 €", separators_of(codes, texts)) == shown
+    assert shown_number(1234.5, '#,##0.00 "€"', separators=separators_of(codes, texts)) == shown
+
+
+def test_literals_of_a_format_keep_their_points_and_commas(subtests: pytest.Subtests):
+    for value, code, shown in (
+        (84713000, r"0000\.00\.00", "8471.30.00"),
+        (3, '"v2.1-"0', "v2.1-3"),
+        (1234567.5, '#,##0.0 "(s. 4.2)"', "1.234.567,5 (s. 4.2)"),
+        (1234.5, "#,##0.00", "1.234,50"),
+        (0.075, "0.0%", "7,5%"),
+        (0.25, "", "0,25"),
+        (-0.5, 'General" kg"', "-0,5 kg"),
+        (5, "0.##", "5"),
+        (12345, "0.00E+00", "1,23E+04"),
+    ):
+        with subtests.test(code=code):
+            assert shown_number(value, code, separators=(".", ",")) == shown

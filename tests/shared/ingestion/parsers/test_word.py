@@ -128,6 +128,9 @@ def test_bold_numbered_lines_above_text_are_headings(subtests: pytest.Subtests):
         # Dates, an amount.
         (paragraph(run("12. Mai 2026", bold)) + paragraph("x"), "12. Mai 2026\n\nx"),
         (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
+        (paragraph(run("3. Dec", bold)) + paragraph("x"), "3. Dec\n\nx"),
+        (paragraph(run("3. May ships moor", bold)) + paragraph("x"), "## 3. May ships moor\n\nx"),
+        (paragraph(run("4. March Holdings", bold)) + paragraph("x"), "## 4. March Holdings\n\nx"),
         (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
         (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
@@ -146,6 +149,8 @@ def test_a_sentence_in_the_style_of_a_heading_is_text():
     clause = "9.2. Each party may terminate this agreement at any time by a notice of 45 days."
     body = paragraph("9. Term.", heading) + paragraph(clause, heading) + paragraph("x" * 250, heading)
     assert text_of(body, {"styles": ("styles", styles)}) == f"## 9. Term.\n\n{clause}\n\n{'x' * 250}"
+    long = "Agreement between Skar Trading of Oster and the Moss Shipping Company of Kiel Ltd."
+    assert text_of(paragraph(long, heading), {"styles": ("styles", styles)}) == f"## {long}"
 
 
 # -- parts --------------------------------------------------------------------------------------------
@@ -362,6 +367,9 @@ def test_superscripts_and_subscripts_are_characters_or_marked(subtests: pytest.S
 
 
 def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
+    def bold(text: str) -> str:
+        return cell(paragraph(run(text, "<w:b/>")))
+
     two, three = '<w:gridSpan w:val="2"/>', '<w:gridSpan w:val="3"/>'
     begins, continues = '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
     rule = "| --- | --- |"
@@ -393,10 +401,26 @@ def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
         (table(cell("") + cell("Kiel"), cell("Fee") + cell("10")), f"|  | Kiel |\n{rule}\n| Fee | 10 |"),
         (
             table(
-                cell(paragraph(run("Ship", "<w:b/>"))) + cell("Skiff"),
-                cell(paragraph(run("Port", "<w:b/>"))) + cell("Skar"),
+                bold("Ship") + cell("Skiff"),
+                bold("Port") + cell("Skar"),
             ),
             f"|  |  |\n{rule}\n| Ship | Skiff |\n| Port | Skar |",
+        ),
+        (
+            table(
+                "<w:trPr><w:tblHeader/></w:trPr>" + bold("Term") + cell("Meaning"),
+                bold("Fee") + cell("The dues"),
+            ),
+            f"| Term | Meaning |\n{rule}\n| Fee | The dues |",
+        ),
+        *(
+            (
+                table(bold("Term") + cell("Meaning"), bold("Fee") + cell("The dues")).replace(
+                    "<w:tbl>", f"<w:tbl><w:tblPr><w:tblLook {look}/></w:tblPr>"
+                ),
+                f"| Term | Meaning |\n{rule}\n| Fee | The dues |",
+            )
+            for look in ('w:val="04A0"', 'w:firstRow="1"')
         ),
         (table(cell("Cell") + cell("Cell"), cell("1") + cell("2")), f"| Cell | Cell |\n{rule}\n| 1 | 2 |"),
         (
