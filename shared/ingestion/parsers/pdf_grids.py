@@ -28,7 +28,8 @@ CELL_CHARACTERS = 1_000
 FILLED, REPEATED = 0.25, 5
 # So many lines with a short value each, in one cell, are rows of a table that only divides its columns.
 ROWS, VALUE = 3, re.compile(r"(?=.{0,20}$).*\d.*|[-–—]")
-_LINE_BREAK = re.compile(r"(?<=[a-z])- (?=[a-z])|[\ufffe\x02] ")
+# A word that the end of a line divides; "Vor-" before "und Nachname" is none.
+_LINE_BREAK = re.compile(r"(?<=[a-z])-\n(?!(?:und|oder|bis|and|or|et|ou)\b)(?=[a-z])|[\ufffe\x02][ \n]")
 
 # a, b, c, d, e and f of PDF.
 Matrix = tuple[float, float, float, float, float, float]
@@ -294,7 +295,7 @@ def _markdown(grid: Grid, lines: Sequence[WordLine], inside: Sequence[Sequence[t
     if len(cells) < FILLED * len({*grid.cells.values()}) or _is_undivided(cells.values()):
         return ""
     texts = {
-        cell: _LINE_BREAK.sub("\ufffe", " ".join(part.text for part in parts))
+        cell: _LINE_BREAK.sub("\ufffe", "\n".join(part.text for part in parts)).replace("\n", " ")
         for cell, parts in cells.items()
     }
     # A column without a text of its own divides cells elsewhere on the page.

@@ -166,6 +166,11 @@ def test_drawn_lines_divide_cells_of_several_lines_and_merged_ones():
     )
 
 
+def test_a_suspended_hyphen_in_a_cell_stays():
+    rows = [["Vor- und Nachname", "Preis"], ["long- and short-term", "4"], ["Miet- oder Kaufpreis", "5"]]
+    assert text_of(drawn(rows, GRID)) == markdown(rows)
+
+
 def test_lines_between_columns_alone_leave_the_rows():
     columns = ("LINEAFTER", (0, 0), (-2, -1), 0.5, black), ("BOX", (0, 0), (-1, -1), 0.5, black)
     header = ("LINEBELOW", (0, 0), (-1, 0), 0.5, black)
