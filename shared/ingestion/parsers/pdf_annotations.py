@@ -169,7 +169,7 @@ def _filled(
 
 
 def _joined(lines: Sequence[Line], fields: Sequence[Field]) -> str:
-    """The values of fields with one label, with the hyphens that the page has between the parts of a number."""
+    """The values of fields with one label, with the hyphens that the page has between them."""
     text = fields[0].value
     for before, field in pairwise(fields):
         cells = _cells(lines, field.box[1], field.box[3])
@@ -192,8 +192,8 @@ def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int
 
 
 def _label(lines: Sequence[Line], fields: Sequence[Field], field: Field) -> tuple[int, int] | None:
-    """The text left of the field or, if that is missing, above it; also if the text at the left is distant, and
-    the one above begins where the field does and is not the header of a column of fields."""
+    """The text left of the field or, if that is missing, above it; also if the text at the left is distant,
+    and the one above begins where the field does and is not the header of a column of fields."""
     left, above = _left_of(lines, fields, field), _above(lines, field)
     if left and above:
         (at, number), (row, column) = left, above

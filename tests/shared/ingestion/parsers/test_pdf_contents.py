@@ -218,8 +218,8 @@ def test_a_label_left_of_its_field_has_precedence():
             text(label, y=y)(canvas)
             canvas.acroForm.textfield(name=label, value=value, x=195, y=y - 2, width=80, height=14)
 
-    assert ["Wages: 1000", "Interest: 50"] == parsed(income).parts[0][1].split("\n")[-2:]
-    assert ["Rent", "January: 700", "February: 710"] == parsed(rents).parts[0][1].split("\n")
+    assert parsed(income).parts[0][1].split("\n")[-2:] == ["Wages: 1000", "Interest: 50"]
+    assert parsed(rents).parts[0][1].split("\n") == ["Rent", "January: 700", "February: 710"]
 
 
 def test_an_abbreviation_is_no_end_of_a_label():
