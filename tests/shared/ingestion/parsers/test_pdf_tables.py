@@ -218,6 +218,15 @@ def test_drawn_lines_divide_cells_of_several_lines_and_merged_ones():
     )
 
 
+def test_boxes_that_touch_a_table_are_no_names_of_its_columns():
+    boxes = ["Sold to:\nAnn Miller\nHigh Street 5\nSkar", "Invoice 4711\nDate 1.2.2027\nDue 1.3.2027"]
+    upper, lower = drawn([boxes], GRID, widths=[200, 200]), drawn(FARES, GRID, widths=[160, 80, 80, 80])
+    assert text_of(upper, lower).split("\n\n") == [
+        *(box.replace("\n", " ") for box in boxes),
+        markdown(FARES),
+    ]
+
+
 def test_a_suspended_hyphen_in_a_cell_stays():
     rows = [["Vor- und Nachname", "Preis"], ["long- and short-term", "4"], ["Miet- oder Kaufpreis", "5"]]
     assert text_of(drawn(rows, GRID)) == markdown(rows)
