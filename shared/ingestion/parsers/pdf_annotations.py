@@ -4,6 +4,7 @@ import ctypes
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from pypdfium2 import raw
@@ -15,10 +16,10 @@ TICKED, NOT_TICKED = "yes", "no"
 # The options of a longer list box are not read.
 MAX_OPTIONS = 20
 # The greatest distance of a label above its field, of the text of an option, and of a label at the left where
-# another one is above, in heights of a line.
-ABOVE, BESIDE, LEFT = 1.6, 2.0, 3.0
-# A label, and a sentence behind it.
-_INSTRUCTION = re.compile(r"(.*?(?:[^\W\d_]{4}|\)))\. ([^\W\d_a-z].*)")
+# another one is above, in heights of a line; and of the left edges of a field and such a label, in points.
+ABOVE, BESIDE, LEFT, NEAR = 1.6, 2.0, 3.0, 6.0
+# A label, and a sentence of several words behind it; a shorter word may be an abbreviation.
+_INSTRUCTION = re.compile(r"(.*?(?:[^\W\d_]{6}|\)))\. ([^\W\d_a-z]\S*(?: \S+){2,})")
 # Annotations that are no comments: links, windows of comments, fields, and marks of the printer.
 _NO_COMMENTS = {
     raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_PRINTERMARK,
@@ -123,7 +124,7 @@ def _field(form: Any, annotation: Any) -> Field:
 def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
     """The lines of the page with "label: value" for each field that has a value. The label is the text left
     of the field or above it, else its description or name."""
-    values: dict[tuple[int, int], list[str]] = {}
+    values: dict[tuple[int, int], list[Field]] = {}
     unlabelled: list[tuple[int, Line]] = []
     radios = [field for field in fields if field.kind == raw.FPDF_FORMFIELD_RADIOBUTTON]
     for field in fields:
@@ -143,34 +144,41 @@ def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
         else:
             place = _label(lines, fields, field)
         if place:
-            values.setdefault(place, []).append(value)
+            values.setdefault(place, []).append(replace(field, value=value))
         else:
             label = field.description or field.name
             after = max((at for at, line in enumerate(lines) if line.baseline >= field.box[1]), default=-1)
-            text = _labelled(label, [value]) if label else value
+            text = _labelled(label, value) if label else value
             unlabelled.append((after, Line(text, baseline=field.box[1], is_whole=True)))
     return list(_filled(lines, values, unlabelled))
 
 
 def _filled(
-    lines: Sequence[Line], values: dict[tuple[int, int], list[str]], unlabelled: list[tuple[int, Line]]
+    lines: Sequence[Line], values: dict[tuple[int, int], list[Field]], unlabelled: list[tuple[int, Line]]
 ) -> Iterator[Line]:
     labelled = {at for at, _ in values}
     for at in range(-1, len(lines)):
         if at in labelled:
             for number, cell in enumerate(lines[at].cells):
-                value = values.get((at, number))
-                text = _labelled(cell.text, value) if value else cell.text
+                fields = values.get((at, number))
+                text = _labelled(cell.text, _joined(lines, fields)) if fields else cell.text
                 yield replace(lines[at], text=text, cells=(cell,), is_whole=True)
         elif at >= 0:
             yield lines[at]
         yield from (line for after, line in unlabelled if after == at)
 
 
-def _labelled(label: str, values: Sequence[str]) -> str:
-    # The parts of a number have a field each.
-    separator = "-" if all(map(str.isdecimal, values)) else ", "
-    text = separator.join(values)
+def _joined(lines: Sequence[Line], fields: Sequence[Field]) -> str:
+    """The values of fields with one label, with the hyphens that the page has between them."""
+    text = fields[0].value
+    for before, field in pairwise(fields):
+        cells = _cells(lines, field.box[1], field.box[3])
+        between = {cell.text for *_, cell in cells if before.box[2] - 3 <= cell.left <= field.box[0]}
+        text += f"-{field.value}" if between & {"-", "–"} else f", {field.value}"
+    return text
+
+
+def _labelled(label: str, text: str) -> str:
     if instruction := _INSTRUCTION.fullmatch(label):
         return f"{instruction[1]}: {text}. {instruction[2]}"
     return f"{label.rstrip(' :._…▶►')}: {text}"
@@ -184,12 +192,21 @@ def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int
 
 
 def _label(lines: Sequence[Line], fields: Sequence[Field], field: Field) -> tuple[int, int] | None:
-    """The text left of the field or, if that is missing or distant, above it."""
+    """The text left of the field or, if that is missing, above it; also if the text at the left is distant,
+    and the one above begins where the field does and is not the header of a column of fields."""
     left, above = _left_of(lines, fields, field), _above(lines, field)
     if left and above:
-        at, number = left
+        (at, number), (row, column) = left, above
         is_distant = field.box[0] - lines[at].cells[number].right > LEFT * lines[at].height
-        return above if is_distant else left
+        begins_above = abs(field.box[0] - lines[row].cells[column].left) <= NEAR
+        _, bottom, _, top = field.box
+        heads_column = any(
+            abs(other.box[0] - field.box[0]) <= NEAR
+            and -NEAR <= bottom - other.box[3] <= top - bottom
+            and not _above(lines, other)
+            for other in fields
+        )
+        return above if is_distant and begins_above and not heads_column else left
     return left or above
 
 

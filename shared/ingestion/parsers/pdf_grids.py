@@ -28,7 +28,8 @@ CELL_CHARACTERS = 1_000
 FILLED, REPEATED = 0.25, 5
 # So many lines with a short value each, in one cell, are rows of a table that only divides its columns.
 ROWS, VALUE = 3, re.compile(r"(?=.{0,20}$).*\d.*|[-–—]")
-_LINE_BREAK = re.compile(r"(?<=[a-z])- (?=[a-z])|[\ufffe\x02] ")
+# A word that the end of a line divides; "Vor-" before "und Nachname" is none.
+_LINE_BREAK = re.compile(r"(?<=[a-z])-\n(?!(?:und|oder|bis|and|or|et|ou)\b)(?=[a-z])|[\ufffe\x02][ \n]")
 
 # a, b, c, d, e and f of PDF.
 Matrix = tuple[float, float, float, float, float, float]
@@ -294,9 +295,18 @@ def _markdown(grid: Grid, lines: Sequence[WordLine], inside: Sequence[Sequence[t
     if len(cells) < FILLED * len({*grid.cells.values()}) or _is_undivided(cells.values()):
         return ""
     texts = {
-        cell: _LINE_BREAK.sub("\ufffe", " ".join(part.text for part in parts))
+        cell: _LINE_BREAK.sub("\ufffe", "\n".join(part.text for part in parts)).replace("\n", " ")
         for cell, parts in cells.items()
     }
+    boxes = dict.fromkeys(grid.cells[0, column] for column in range(len(grid.columns) - 1))
+    below = {(row - 1, column): cell for (row, column), cell in grid.cells.items() if row}
+    header = {cell for (row, _), cell in below.items() if not row}
+    is_apart = len(boxes) < len(header) and boxes.keys().isdisjoint(header)
+    if is_apart and all(len(cells.get(box, ())) >= ROWS for box in boxes):
+        # Boxes of several lines on top of a table with more columns are no names of these.
+        others = [[place for place in places if place[0] not in boxes] for places in inside]
+        if lower := _markdown(Grid(grid.columns, grid.rows[1:], below), lines, others):
+            return "\n\n".join([*(texts[box] for box in boxes), lower])
     # A column without a text of its own divides cells elsewhere on the page.
     columns = [
         column

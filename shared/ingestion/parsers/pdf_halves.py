@@ -4,12 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from shared.ingestion.parsers.pdf_tables import Line
+from shared.ingestion.parsers.pdf_tables import Line, distance_of_rows
 
 # The least number of rows with both halves, and the most titles between a header and its rows.
 ROWS, TITLES = 3, 3
+# The greatest distance of a header from the rows, relative to that of the rows, and of the right edges of a
+# name of a column and its values, in points.
+DISTANCE, NEAR = 2.0, 3.0
 # A date may name a column.
 _VALUE = re.compile(r"(?!\d+[./-]\d+[./-]\d+$|(?:19|20)\d\d$)[^\w]*\d.*|[-–—]")
+# A year, a date or a currency.
+_PERIOD = re.compile(
+    r"(?:(?:\d{1,2}[./-]\d{1,2}[./-](?:\d\d)?\d\d|(?:19|20)\d\d(?:[/-]\d\d)?|T?(?:[€$£]|EUR|USD|GBP|CHF))\s*)+"
+)
 
 _Gap = tuple[float, float]
 
@@ -21,21 +28,23 @@ def is_value(text: str) -> bool:
 
 def by_halves(lines: Sequence[Line]) -> list[Line]:
     """The lines; where tables stand beside each other, those of the left one first. Each row of both has a
-    name and as many values; the header is the same, or one of them has more rows."""
+    name and as many values, and their columns have the same years, dates or currencies."""
     ordered: list[Line] = []
     position = first = 0
     while position < len(lines):
         gap = _gap(lines[position])
-        start, end, gap = _region(lines, first, position, gap) if gap else (position, position, (0.0, 0.0))
-        left, right = _divided(lines[start:end], gap)
-        if end > position and _are_tables(left, right, lines[start:end]):
+        start, end, gap = (
+            _region(lines, first, position, gap) if gap else (position, position + 1, (0.0, 0.0))
+        )
+        if start < position:
+            left, right = _divided(lines[start:end], gap)
             del ordered[len(ordered) - (position - start) :]
-            # An empty line ends the left table.
-            ordered += [*left, Line(""), *right]
-            position = first = end
+            # Empty lines divide the tables from each other and from the text around them.
+            ordered += [Line(""), *left, Line(""), *right, Line("")]
+            first = end
         else:
-            ordered.append(lines[position])
-            position += 1
+            ordered += lines[position:end]
+        position = end
     return ordered
 
 
@@ -53,8 +62,8 @@ def _gap(line: Line) -> _Gap | None:
 
 
 def _region(lines: Sequence[Line], first: int, row: int, gap: _Gap) -> tuple[int, int, _Gap]:
-    """The lines from `first` on, around the first row, that the gap divides, and the gap that they share;
-    none of fewer rows."""
+    """The rows from the first one on that the gap divides, with their header and a title, which stand from
+    `first` on, and the gap that they share. Without a header the lines begin with the row."""
     rows, end = 1, row + 1
     for position in range(row + 1, len(lines)):
         if _crosses(lines[position], gap):
@@ -66,13 +75,19 @@ def _region(lines: Sequence[Line], first: int, row: int, gap: _Gap) -> tuple[int
             gap, rows = shared, rows + 1
         if len(lines[position].cells) > 1 or lines[position].cells[0].left > gap[0]:
             end = position + 1
-    start = row
-    for position in range(row - 1, first - 1, -1):
-        if _crosses(lines[position], gap):
+    if rows < ROWS:
+        return row, row + 1, gap
+    above = header = row
+    usual = distance_of_rows(lines[row:end])
+    # Titles may stand between the header, of one or two lines, and its rows.
+    for position in range(row - 1, max(first, row - TITLES - 2) - 1, -1):
+        distance = lines[position].baseline - lines[position + 1].baseline
+        if _crosses(lines[position], gap) or distance > DISTANCE * usual:
             break
-        if lines[position].cells[-1].left >= gap[0]:
-            start = position
-    return (start, end, gap) if rows >= ROWS else (row, row, gap)
+        above = position
+        header = position if _has_same_periods(lines[position], len(lines[row].cells) // 2 - 1) else header
+    has_title = above < header < row and lines[header - 1].cells[-1].left >= gap[0]
+    return header - has_title, end, gap
 
 
 def _crosses(line: Line, gap: _Gap) -> bool:
@@ -94,14 +109,11 @@ def _divided(lines: Sequence[Line], gap: _Gap) -> tuple[list[Line], list[Line]]:
     return halves
 
 
-def _are_tables(left: Sequence[Line], right: Sequence[Line], lines: Sequence[Line]) -> bool:
-    """Whether one of the halves has a row of its own, or both have the same header."""
-    both = sum(_gap(line) is not None for line in lines)
-    rows = (
-        sum(len(line.cells) > 1 and is_value(line.cells[-1].text) for line in half) for half in (left, right)
-    )
-    headers = [[cell.text for cell in half[0].cells] for half in (left, right)]
-    return max(rows) > both or (headers[0][-1:] == headers[1][-1:] and len(headers[0]) == len(headers[1]))
+def _has_same_periods(line: Line, values: int) -> bool:
+    """Whether the line has the same years, dates or currencies above the values of both halves."""
+    names = [cell.text for cell in line.cells]
+    own = names[-values:]
+    return names[: len(names) // 2][-values:] == own and all(map(_PERIOD.fullmatch, own))
 
 
 def with_headers_below_titles(
@@ -131,7 +143,18 @@ def _is_header(line: Line) -> bool:
 
 
 def _is_row(line: Line, header: Line) -> bool:
-    return 0 <= len(line.cells) - len(header.cells) <= 1 and is_value(line.cells[-1].text)
+    """Whether the header, whose first cell is empty or whose others are several years or dates, has the right
+    edges of the row's values."""
+    pairs = zip(reversed(header.cells), reversed(line.cells[1:]), strict=False)
+    has_names = len(header.cells) == len(line.cells) - 1 or (
+        len(header.cells) == len(line.cells) > 2
+        and all(_PERIOD.fullmatch(cell.text) for cell in header.cells[1:])
+    )
+    return (
+        has_names
+        and is_value(line.cells[-1].text)
+        and all(abs(one.right - other.right) <= NEAR for one, other in pairs)
+    )
 
 
 def _rows_below(header: Line, lines: Sequence[Line], headings: Sequence[int | None], position: int) -> bool:

@@ -3,15 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import groupby
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Line, has_undivided_table, tables_in
 from shared.text.line_breaks import LABEL
 
-# The least size of a heading relative to the text, and its greatest length.
-HEADING_SIZE, HEADING_LENGTH = 1.15, 150
+# The least size of a heading relative to the text, and its greatest length; a title in the largest letters
+# may be longer.
+HEADING_SIZE, HEADING_LENGTH, TITLE_LENGTH = 1.15, 150, 300
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 # A line with as many cells is the row of a table.
 ROW_CELLS = 3
 # The share of the page's long lines from which on a line continues in the next one.
@@ -69,14 +70,15 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         is_last = is_deeper or not BOLD.search(following.font)
         if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
-    position = 0
-    for key, group in groupby(zip(headings, (line.size for line in lines), strict=True)):
-        count = len([*group])
-        run = slice(position, position + count)
+    start = 0
+    for end in range(1, len(lines) + 1):
+        if end < len(lines) and headings[end] == headings[start] and _are_near(lines[end - 1], lines[end]):
+            continue
+        text = " ".join(line.text for line in lines[start:end])
         # A paragraph in large letters is no heading.
-        if key[0] and sum(len(line.text) for line in lines[run]) > HEADING_LENGTH:
-            headings[run] = [None] * count
-        position += count
+        if len(text) > _greatest_length(headings[start], text):
+            headings[start:end] = [None] * (end - start)
+        start = end
     arranged = [*with_headers_below_titles(lines, headings)]
     lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
     tables = tables_in(
@@ -97,7 +99,7 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         text = line.text.lstrip(_SOFT_BREAKS)
         if position in in_tables:
             paragraphs += [f"\n{starts[position]}\n"] if position in starts else []
-        elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
+        elif level and before and _is_one_heading(before, line, level, f"{paragraphs[-1]}{text}"):
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
@@ -124,11 +126,16 @@ def _are_labelled(before: Line, line: Line) -> bool:
     return bool(LABEL.match(before.text) and LABEL.match(line.text) and line.text[:1].isupper())
 
 
-def _is_one_heading(before: Line, line: Line, length: int) -> bool:
-    """Whether the line, of a heading's size, continues the heading before it."""
+def _are_near(before: Line, line: Line) -> bool:
+    """Whether the lines, of a heading's size, are as near to each other as those of one heading."""
     distance = before.baseline - line.baseline
-    return (
-        before.size == line.size
-        and 0 < distance <= HEADING_LEADING * line.height
-        and length <= HEADING_LENGTH
-    )
+    return before.size == line.size and 0 < distance <= HEADING_LEADING * line.height
+
+
+def _greatest_length(level: int | None, text: str) -> int:
+    return TITLE_LENGTH if level == 1 and not _SENTENCE_END.search(text) else HEADING_LENGTH
+
+
+def _is_one_heading(before: Line, line: Line, level: int, text: str) -> bool:
+    """Whether the line, of a heading's size, continues the heading before it to this text."""
+    return _are_near(before, line) and len(text) <= _greatest_length(level, text)

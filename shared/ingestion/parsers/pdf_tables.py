@@ -28,6 +28,7 @@ UNDIVIDED_ROWS = 3
 # Names of bold fonts.
 BOLD = re.compile(r"bold|black|heavy|cmbx", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:\d{1,2}[./-]\d{1,2}[./-])?(?:19|20)\d\d(?:-\d\d-\d\d)?\b")
+_CURRENCY = re.compile(r"[€$£¥]|\b(?:EUR|USD|GBP|CHF)\b")
 # The beginning of a line that is an item of a list.
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
@@ -134,11 +135,11 @@ def _widened(columns: _Columns, line: Line, number: int) -> _Columns | None:
 
 def _is_near(before: Sequence[Line], line: Line) -> bool:
     """Whether the line is as near to the one before as lines of one cell."""
-    usual = _distance_of_rows(before)
+    usual = distance_of_rows(before)
     return bool(before and usual) and _distance(before[-1], line) < DISTANCE_IN_CELL * usual
 
 
-def _distance_of_rows(lines: Sequence[Line]) -> float:
+def distance_of_rows(lines: Sequence[Line]) -> float:
     """The usual distance of two rows with several cells each, 0 for unknown."""
     distances = [
         _distance(one, other) for one, other in pairwise(lines) if len(one.cells) > 1 and len(other.cells) > 1
@@ -211,7 +212,7 @@ def _cells_of_one_line(row: Sequence[Line]) -> list[Cell]:
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
-    usual = _distance_of_rows(lines)
+    usual = distance_of_rows(lines)
     rows: list[list[Line]] = []
     for line in lines:
         # Another cell of the row has a line beside this one.
@@ -256,12 +257,16 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     ]
     if not numeric:
         return len(first) > 2
-    # "Year 1" names a column of numbers.
-    return any(
-        not _has_number(first[column])
-        or (first[column][0].isalpha() and 2 * sum(row[column][:1].isalpha() for row in others) < len(others))
+    # "Year 1" names a column of numbers, "from 99" does not.
+    numbered = [
+        column
         for column in numeric
-    )
+        if first[column][:1].isalpha()
+        and not _CURRENCY.search(first[column])
+        and 2 * sum(row[column][:1].isalpha() for row in others) < len(others)
+    ]
+    least = 2 if first[0] else 1
+    return len(numbered) >= least or any(not _has_number(first[column]) for column in numeric)
 
 
 def _header_rows(texts: Sequence[Sequence[str]]) -> int:

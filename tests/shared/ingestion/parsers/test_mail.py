@@ -95,7 +95,8 @@ def test_a_table_of_few_words_is_read_without_its_charset(subtests: pytest.Subte
         with subtests.test(sent_as):
             parsed = eml(bytes(letter))
             assert "## détail_devis.csv\n\n| Réf | Libellé | Montant |\n" in parsed.parts[0][1]
-            assert parsed.notes == []
+            note = "détail_devis.csv: The file is not in UTF-8. Its encoding was detected as cp1252."
+            assert parsed.notes == [note]
 
 
 def test_texts_around_an_attachment_are_all_read():

@@ -170,7 +170,7 @@ def form(canvas: Canvas) -> None:
     fields.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
     text("Not filled in", y=250)(canvas)
     fields.textfield(name="f11", x=200, y=245, width=90, height=18, value="")
-    text("Home port. Leave this empty for yachts.", y=150)(canvas)
+    text("Home harbour. Leave this empty for yachts.", y=150)(canvas)
     fields.textfield(name="f14", x=300, y=145, width=90, height=18, value="Skar")
     text("See the notes", y=202)(canvas)
     text("Number of the crew", x=300, y=220)(canvas)
@@ -196,10 +196,51 @@ def test_fields_of_a_form_are_label_and_value():
         "Draught in metres: 2.10",
         "Not filled in",
         "See the notes",
-        "Home port: Skar. Leave this empty for yachts.",
+        "Home harbour: Skar. Leave this empty for yachts.",
         "Number of the crew: 01-0573846",
         "-",
     ]
+
+
+def test_a_label_left_of_its_field_has_precedence():
+    def income(canvas: Canvas) -> None:
+        text("Statement of all of the income of the household in the year 2027", y=700)(canvas)
+        rows = [("Wages", "1000"), ("Interest", "50")]
+        for number, (label, value) in enumerate(rows):
+            y = 684 - 16 * number
+            text(label, y=y)(canvas)
+            canvas.acroForm.textfield(name=label, value=value, x=280, y=y - 2, width=100, height=14)
+
+    def rents(canvas: Canvas) -> None:
+        text("Rent", x=200, y=700)(canvas)
+        for number, (label, value) in enumerate([("January", "700"), ("February", "710")]):
+            y = 680 - 20 * number
+            text(label, y=y)(canvas)
+            canvas.acroForm.textfield(name=label, value=value, x=195, y=y - 2, width=80, height=14)
+
+    assert parsed(income).parts[0][1].split("\n")[-2:] == ["Wages: 1000", "Interest: 50"]
+    assert parsed(rents).parts[0][1].split("\n") == ["Rent", "January: 700", "February: 710"]
+
+
+def test_an_abbreviation_is_no_end_of_a_label():
+    def draw(canvas: Canvas) -> None:
+        for number, label in enumerate(("Dept. Name", "Acct. Number of the firm", "Department. Name")):
+            text(label, y=700 - 25 * number)(canvas)
+            field = {"x": 300, "y": 698 - 25 * number, "width": 80, "height": 14}
+            canvas.acroForm.textfield(name=label, value="Sales", **field)
+
+    lines = ["Dept. Name: Sales", "Acct. Number of the firm: Sales", "Department. Name: Sales"]
+    assert parsed(draw).parts[0][1].split("\n") == lines
+
+
+def test_numbers_without_a_hyphen_between_them_are_several():
+    def draw(canvas: Canvas) -> None:
+        text("Adults and children on board", y=700)(canvas)
+        for number, value in enumerate(("2", "3")):
+            field = {"x": 50 + 60 * number, "y": 680, "width": 40, "height": 14}
+            canvas.acroForm.textfield(name=value, value=value, **field)
+
+    assert words_of(draw) == "Adults and children on board: 2, 3"
 
 
 def list_box(canvas: Canvas) -> None:

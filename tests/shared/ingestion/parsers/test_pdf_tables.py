@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from cProfile import Profile
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from reportlab.platypus import (
 )
 
 from shared.ingestion.parsers.pdf import pdf
+from shared.ingestion.parsers.pdf_halves import by_halves
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 STYLES = getSampleStyleSheet()
@@ -106,6 +108,16 @@ def test_names_and_values_have_no_header(subtests: pytest.Subtests):
             assert text_of(drawn(rows)) == markdown([["", ""], *rows])
 
 
+def test_a_first_row_of_values_is_no_header(subtests: pytest.Subtests):
+    rows = [["Standard", "from 99"], ["Pro", "199"], ["Max", "299"], ["Ultra", "399"]]
+    prices = [["Basic", "EUR 9", "USD 10"], ["Pro", "19", "20"], ["Max", "29", "30"]]
+    for own in (rows, prices):
+        with subtests.test(rows=own):
+            assert text_of(drawn(own)) == markdown([[""] * len(own[0]), *own])
+    years = [["Item", "Year 1", "Year 2"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
+    assert text_of(drawn(years)) == markdown(years)
+
+
 def test_lists_and_columns_of_prose_are_no_tables(subtests: pytest.Subtests):
     items = ["Bring your own cup to the kiln.", "Wear gloves near it.", "Open it late."]
     points = ListFlowable([paragraph(item) for item in items], bulletType="bullet")
@@ -141,6 +153,46 @@ def test_a_paragraph_in_large_letters_is_no_heading():
     assert "#" not in text
 
 
+SENTENCE = "The accounts are audited by the harbour office each year in May, as the law asks."
+# The size of the letters, the distance from the line above, and the cells with their left edges.
+_Drawn = tuple[float, float, Sequence[tuple[float, str]]]
+
+
+def text_of_lines(*lines: _Drawn) -> str:
+    """The text of a page of these lines and of sentences below them."""
+    made = io.BytesIO()
+    canvas = Canvas(made)
+    y = 800.0
+    for size, distance, cells in (*lines, (10, 30, [(50, SENTENCE)]), *[(10, 14, [(50, SENTENCE)])] * 9):
+        y -= distance
+        canvas.setFont("Helvetica", size)
+        for left, text in cells:
+            canvas.drawString(left, y, text)
+    canvas.save()
+    return pdf(made.getvalue()).parts[0][1]
+
+
+def rows_at(rows: Sequence[Sequence[str]], *lefts: float) -> list[_Drawn]:
+    return [(10, 16, [*zip(lefts, row, strict=False)]) for row in rows]
+
+
+def test_titles_far_from_each_other_and_long_ones_are_headings():
+    titles = [
+        "Part One: The foundations of the harbour and its history",
+        "Chapter One: The early years from the founding to the storm",
+        "Chapter Two: Growth and crisis in the years after the storm",
+    ]
+    text = text_of_lines(*((16, 60, [(50, title)]) for title in titles))
+    assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {title}" for title in titles]
+    long = [
+        "Effects of continuous irrigation on the nitrogen",
+        "balance of winter wheat in the northern plains of",
+        "Germany between nineteen ninety and two thousand",
+        "twenty: a randomised trial",
+    ]
+    assert f"# {' '.join(long)}\n" in text_of_lines(*((20, 22, [(50, line)]) for line in long))
+
+
 def test_a_line_whose_cells_overlap_is_no_table():
     cells = (Cell("one", 100, 300), Cell("other", 230, 400))
     assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []
@@ -164,6 +216,20 @@ def test_drawn_lines_divide_cells_of_several_lines_and_merged_ones():
             ["Lead", "200", "20", "as Zn"],
         ]
     )
+
+
+def test_boxes_that_touch_a_table_are_no_names_of_its_columns():
+    boxes = ["Sold to:\nAnn Miller\nHigh Street 5\nSkar", "Invoice 4711\nDate 1.2.2027\nDue 1.3.2027"]
+    upper, lower = drawn([boxes], GRID, widths=[200, 200]), drawn(FARES, GRID, widths=[160, 80, 80, 80])
+    assert text_of(upper, lower).split("\n\n") == [
+        *(box.replace("\n", " ") for box in boxes),
+        markdown(FARES),
+    ]
+
+
+def test_a_suspended_hyphen_in_a_cell_stays():
+    rows = [["Vor- und Nachname", "Preis"], ["long- and short-term", "4"], ["Miet- oder Kaufpreis", "5"]]
+    assert text_of(drawn(rows, GRID)) == markdown(rows)
 
 
 def test_lines_between_columns_alone_leave_the_rows():
@@ -193,6 +259,54 @@ def test_halves_of_a_balance_sheet_are_two_tables():
     # A row of results has two names and two numbers, and is one row.
     results = [["Skar", "2", "Oster", "1"], ["Lund", "0", "Halden", "3"], ["Moss", "1", "Drammen", "1"]]
     assert "| Lund | 0 | Halden | 3 |" in text_of(drawn(results))
+
+
+def test_pairs_of_columns_of_one_table_stay_together(subtests: pytest.Subtests):
+    teams = "Team,Goals,Guest,Goals Skar,3,Oster,1 Alk,0,Moss,2 Lund,1,Ry,1"
+    prices = "Item,Price,Option,Surcharge Camera,300,Bag,10 Phone,500,Case,20 Tripod,80,, Watch,200,Strap,15"
+    cities = "City,km,Town,miles" + " Skar,3,Oster,5" * 40
+    for table in (teams, prices, cities):
+        rows = [row.split(",") for row in table.split()]
+        with subtests.test(header=rows[0]):
+            filled = [[*filter(None, row)] for row in rows]
+            assert markdown(rows) in text_of_lines(*rows_at(filled, 50, 150, 250, 350))
+
+
+def test_lines_around_the_halves_are_no_part_of_them():
+    letterhead = [["Ann Miller", "Harbour Bank"], ["High Street", "Main Square"], ["Skar", "Oster"]]
+    rows = [
+        ["Income", "EUR", "Costs", "EUR"],
+        ["Deposits", "300", "Loans", "10"],
+        ["Interest", "5", "Fees", "2"],
+        ["Rent", "9", "Tax", "3"],
+    ]
+    first, *others = rows_at(rows, 50, 150, 350, 450)
+    text = text_of_lines(*rows_at(letterhead, 50, 350), (10, 40, first[2]), *others)
+    for half in (slice(2), slice(2, 4)):
+        assert markdown([row[half] for row in rows]) in text
+    assert f"| {SENTENCE}" not in text
+
+
+def test_rows_of_many_halves_take_linear_time():
+    def calls(count: int) -> int:
+        texts = [("City", "km", "Town", "miles"), *[("Skar", "3", "Oster", "4")] * count]
+        cells = [tuple(Cell(text, 60 * at, 60 * at + 40) for at, text in enumerate(row)) for row in texts]
+        rows = [Line("", 10, row, -12.0 * number, 10) for number, row in enumerate(cells)]
+        profile = Profile()
+        profile.runcall(by_halves, rows)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(400) < 5 * calls(100)
+
+
+def test_texts_above_a_heading_are_no_header_of_the_values_below_it(subtests: pytest.Subtests):
+    figures = [["Revenue", "1,234"], ["Costs", "900"], ["Profit", "334"]]
+    for above in (["Skar Ltd.", "Annual report"], ["Skar Ltd.", "Oster, 3 May"], ["Skar Ltd.", "3.5.2027"]):
+        with subtests.test(above=above):
+            rows = rows_at(figures, 50, 400)
+            text = text_of_lines(*rows_at([above], 50, 400), (20, 40, [(50, "Key figures")]), *rows)
+            assert text.startswith(" ".join(above))
+            assert markdown([["", ""], *figures]) in text
 
 
 def test_a_header_above_titles_is_that_of_the_rows_below_them():
