@@ -25,7 +25,7 @@ POINTS_OF_RECTANGLE = 5
 CELL_CHARACTERS = 1_000
 # The least share of cells with a text, and how often the text of merged cells is repeated at most: charts and
 # plans have lines that divide no cells.
-FILLED, REPEATED = 0.25, 5
+MIN_FILLED_SHARE, MAX_REPEATS = 0.25, 5
 # So many lines with a short value each, in one cell, are rows of a table that only divides its columns.
 ROWS, VALUE = 3, re.compile(r"(?=.{0,20}$).*\d.*|[-–—]")
 # A word that the end of a line divides; "Vor-" before "und Nachname" is none.
@@ -292,7 +292,7 @@ def _markdown(grid: Grid, lines: Sequence[WordLine], inside: Sequence[Sequence[t
             text = " ".join(word.text for word in words)
             part = _CellLine(row, round(line.bottom), text, max(gaps, default=0) >= line.height)
             cells.setdefault(cell, []).append(part)
-    if len(cells) < FILLED * len({*grid.cells.values()}) or _is_undivided(cells.values()):
+    if len(cells) < MIN_FILLED_SHARE * len({*grid.cells.values()}) or _is_undivided(cells.values()):
         return ""
     texts = {
         cell: _LINE_BREAK.sub("\ufffe", "\n".join(part.text for part in parts)).replace("\n", " ")
@@ -328,7 +328,7 @@ def _markdown(grid: Grid, lines: Sequence[WordLine], inside: Sequence[Sequence[t
             grouped.add(row)
     has_rows = sum(sum(map(bool, row)) > 1 for row in rows) > 1
     length, repeated = (sum(map(len, of)) for of in (texts.values(), chain.from_iterable(rows)))
-    if max(map(len, texts.values())) > CELL_CHARACTERS or repeated > REPEATED * length or not has_rows:
+    if max(map(len, texts.values())) > CELL_CHARACTERS or repeated > MAX_REPEATS * length or not has_rows:
         return ""
     return titled_table(rows, grouped)
 
