@@ -209,7 +209,29 @@ where executed is not null and (
   -- Not the column of an update.
   or text ~* '\mset\s+((local|session)\s+role\M|role\s+(?!=)|session\s+authorization\M)|\mreset\s+role\M'
   or text ~* '\mset_config"?\s*\(\s*(?!\s)(?!''(?!(request|rag)\.|role''))'
-  or text ~* format('\mexecute\s+(%s|\$\d+)\s*(;|into\M|using\M|loop\M)', nullif(arguments, '')))
+  or text ~* format('\mexecute\s+(%s|\$\d+)\s*(;|into\M|using\M|loop\M)', nullif(arguments, ''))
+  -- A statement that may have a text of the caller: all but constants, quoted parts and format() of these.
+  or not prosecdef and (
+    regexp_replace(text, concat('\mexecute\s+(',
+        '\$\w*\$[^$]*\$\w*\$|(pg_catalog\.)?format\s*\(\s*''([^''%]|''''|%%|%(\d+\$)?[IL])*''\s*[,)]',
+        '|(''([^'']|'''')*''|quote_(ident|literal|nullable)\s*\([^()]*\)|\s|\|\|)+(;|into\M|using\M|loop\M))'),
+      '', 'gi') ~* '\mexecute\M(?!\s+(function|procedure|on)\M)'
+    or text ~* '\m(ts_(stat|rewrite)|(query|cursor)_to_xml\w*|crosstab\w*|connectby)"?\s*\(|u&"'
+    or oid in (select pg_proc.oid from pg_proc join pg_language on pg_language.oid = prolang where lanname = 'internal' and prokind = 'f')))
+
+union all
+-- They run with each write of a row, or with analyze.
+select distinct pg_describe_object(classid, objid, 0), 'functions', format('it passes rows to %s', refobjid::regprocedure), true
+from pg_depend
+join pg_proc on refclassid = 'pg_proc'::regclass and pg_proc.oid = refobjid
+left join pg_index on classid = 'pg_class'::regclass and indexrelid = objid
+left join pg_statistic_ext on classid = 'pg_statistic_ext'::regclass and pg_statistic_ext.oid = objid
+join pg_class on pg_class.oid = coalesce(indrelid, stxrelid)
+where pg_class.relnamespace in (to_regnamespace('rag'), to_regnamespace('storage'))
+  and pronamespace not in (to_regnamespace('rag'), to_regnamespace('storage'), 'pg_catalog'::regnamespace)
+  and not exists (
+    select from pg_depend as of_extension
+    where of_extension.classid = 'pg_proc'::regclass and of_extension.objid = pg_proc.oid and of_extension.deptype = 'e')
 
 union all
 select format('materialized view %s', pg_class.oid::regclass), 'security_invoker', 'it reads tables of schema rag as its owner',

@@ -330,6 +330,36 @@ HOLES = [
          "bucket rag-originals", "public"),
     Hole("Storage without row security", "alter table storage.objects disable row level security",
          "table storage.objects", "row security"),
+    *(
+        Hole(f"a statement of the caller: {statement}",
+             "create function public.planted(q text) returns setof text language plpgsql as "
+             f"$f$ declare t text = q; begin {statement} end $f$", "function public.planted(text)", "claims")
+        for statement in (
+            "return query execute 'select name from rag.orgs where ' || q;",
+            "execute format('select %s', q) into t; return next t;",
+            "execute format('select %L, %s', q, q) into t; return next t;",
+            "for t in execute t loop return next t; end loop;",
+            "select t into t; return query execute t;",
+            "return query select word from ts_stat(q);",
+        )
+    ),
+    Hole("a function of Postgres' own under another name",
+         "create function public.planted(text, text, boolean) returns text language internal as "
+         "'set_config_by_name'", "function public.planted(text,text,boolean)", "claims"),
+    *(
+        Hole(f"rows that leave by {name}",
+             "create function public.planted_copy(t text) returns boolean language plpgsql immutable as "
+             f"'begin return true; end'; {plant}", target, "functions")
+        for name, plant, target in (
+            ("an index", "create index planted on rag.messages (public.planted_copy(content))",
+             "index rag.planted"),
+            ("its condition", "create index planted on rag.messages (id) where public.planted_copy(content)",
+             "index rag.planted"),
+            ("statistics",
+             "create statistics rag.planted on (public.planted_copy(content)) from rag.documents",
+             "statistics object rag.planted"),
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -370,6 +400,11 @@ def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
 # What projects of Supabase have: functions of the platform (supabase/postgres, migrations), and the usual
 # ones of an adopter, with the trigger of docs/own-members.md that adds the org of a team.
 USUAL = """
+create function public.count_of(kind text, part text) returns bigint language plpgsql as $f$
+declare n bigint; begin
+  execute format('select count(*) from public.%I where kind = %L', kind, part) into n;
+  execute 'select count(*) from public.' || quote_ident(kind) || ' where kind = $1' into n using part;
+  execute 'select 1' into n; execute $q$ select 'a' || 'b' $q$ into part; return n; end $f$;
 create schema pgbouncer; create schema realtime; create schema supabase_functions;
 create schema vault authorization postgres;
 create role supabase_functions_admin createrole;
