@@ -19,7 +19,7 @@ def test_the_package_has_the_compiled_modules_and_is_small(tmp_path: Path):
         files = {name.removeprefix("package/") for name in archive.getnames()}
     modules = [module.relative_to(SOURCE / "src") for module in (SOURCE / "src").rglob("*.ts")]
     compiled = {f"dist/{module.with_suffix(suffix)}" for module in modules for suffix in (".js", ".d.ts")}
-    assert files == {"package.json", "README.md", *compiled}
+    assert files == {"package.json", "README.md", "LICENSE", *compiled}
 
 
 def test_a_bundle_for_browsers_is_built_without_a_module_of_node_and_is_small(typescript: Package):
