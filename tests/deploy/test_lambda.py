@@ -67,7 +67,12 @@ def test_the_unpacked_zip_is_far_below_lambda_s_limit(packaged: Package):
 def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(packaged: Package):
     # The library has the name of our folder of migrations.
     ours = {path.name for path in ROOT.iterdir()} - {"supabase"}
-    assert {path.name for path in packaged.root.iterdir()} & ours == {"functions", "shared", "LICENSE", "NOTICE"}
+    assert {path.name for path in packaged.root.iterdir()} & ours == {
+        "functions",
+        "shared",
+        "LICENSE",
+        "NOTICE",
+    }
     assert not list(packaged.root.rglob("*.sql"))
     for folder in ("functions", "shared"):
         for suffix in ("py", "toml", "tsv", "jsonl"):
