@@ -11,12 +11,14 @@ ROWS, TITLES = 3, 3
 # The greatest distance of a header from the rows, relative to that of the rows, and of the right edges of a
 # name of a column and its values, in points.
 DISTANCE, NEAR = 2.0, 3.0
-# A date may name a column.
-_VALUE = re.compile(r"(?!\d+[./-]\d+[./-]\d+$|(?:19|20)\d\d$)[^\w]*\d.*|[-–—]")
 # A year, a date or a currency.
 _PERIOD = re.compile(
-    r"(?:(?:\d{1,2}[./-]\d{1,2}[./-](?:\d\d)?\d\d|(?:19|20)\d\d(?:[/-]\d\d)?|T?(?:[€$£]|EUR|USD|GBP|CHF))\s*)+"
+    r"(?:(?:\d{1,2}[./-]\d{1,2}[./-](?:\d\d)?\d\d"
+    r"|(?:(?:\d{1,2}\.? )?[^\W\d_]{3,9}\.? )?(?:19|20)\d\d(?:[/-]\d\d)?"
+    r"|T?(?:[€$£]|EUR|USD|GBP|CHF))\s*){1,4}"
 )
+# A date may name a column.
+_VALUE = re.compile(rf"(?!{_PERIOD.pattern}$)[^\w]*\d.*|[-–—]")
 
 _Gap = tuple[float, float]
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
@@ -12,6 +12,8 @@ from shared.text.line_breaks import LABEL
 # The least size of a heading relative to the text, and its greatest length; a title in the largest letters
 # may be longer.
 HEADING_SIZE, HEADING_LENGTH, TITLE_LENGTH = 1.15, 150, 300
+# The greatest length of headings of one level that follow one another without a text.
+SPACED_LENGTH = 600
 _SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 # A line with as many cells is the row of a table.
 ROW_CELLS = 3
@@ -70,15 +72,7 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         is_last = is_deeper or not BOLD.search(following.font)
         if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
-    start = 0
-    for end in range(1, len(lines) + 1):
-        if end < len(lines) and headings[end] == headings[start] and _are_near(lines[end - 1], lines[end]):
-            continue
-        text = " ".join(line.text for line in lines[start:end])
-        # A paragraph in large letters is no heading.
-        if len(text) > _greatest_length(headings[start], text):
-            headings[start:end] = [None] * (end - start)
-        start = end
+    _remove_paragraphs(lines, headings)
     arranged = [*with_headers_below_titles(lines, headings)]
     lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
     tables = tables_in(
@@ -119,6 +113,20 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         return joined, is_undivided
     compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     return _without_soft_breaks(joined, compounds), is_undivided
+
+
+def _remove_paragraphs(lines: Sequence[Line], headings: list[int | None]) -> None:
+    """Remove the levels of paragraphs in large letters, which are no headings, nor are several in a row."""
+    for is_spaced in (False, True):
+        start = 0
+        for end in range(1, len(lines) + 1):
+            is_next = end < len(lines) and headings[end] == headings[start]
+            if is_next and (is_spaced or _are_near(lines[end - 1], lines[end])):
+                continue
+            text = " ".join(line.text for line in lines[start:end])
+            if len(text) > (SPACED_LENGTH if is_spaced else _greatest_length(headings[start], text)):
+                headings[start:end] = [None] * (end - start)
+            start = end
 
 
 def _are_labelled(before: Line, line: Line) -> bool:

@@ -193,6 +193,13 @@ def test_titles_far_from_each_other_and_long_ones_are_headings():
     assert f"# {' '.join(long)}\n" in text_of_lines(*((20, 22, [(50, line)]) for line in long))
 
 
+def test_lines_of_a_large_text_with_wide_spacing_are_no_headings():
+    line = "The foundation had more members in the second year of the harbour than in any year before"
+    text = text_of_lines(*((16, 40, [(50, f"{line} {number}")]) for number in range(8)))
+    assert line in text
+    assert "#" not in text
+
+
 def test_a_line_whose_cells_overlap_is_no_table():
     cells = (Cell("one", 100, 300), Cell("other", 230, 400))
     assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []
@@ -309,9 +316,10 @@ def test_texts_above_a_heading_are_no_header_of_the_values_below_it(subtests: py
             assert markdown([["", ""], *figures]) in text
 
 
-def test_a_header_above_titles_is_that_of_the_rows_below_them():
+@pytest.mark.parametrize("names", [("Year 1", "Year 2"), ("Dec 2024", "30 Nov 2024")])
+def test_a_header_above_titles_is_that_of_the_rows_below_them(names: tuple[str, str]):
     def draw(canvas: Canvas) -> None:
-        rows = (["", "Year 1", "Year 2"], ["# Assets"], *ASSETS[:2], ["# Current"], ["Stocks"], *ASSETS[2:])
+        rows = (["", *names], ["# Assets"], *ASSETS[:2], ["# Current"], ["Stocks"], *ASSETS[2:])
         for number, row in enumerate(rows):
             canvas.setFont("Helvetica", 16 if row[0].startswith("#") else 10)
             for column, cell in enumerate(row):
@@ -325,5 +333,5 @@ def test_a_header_above_titles_is_that_of_the_rows_below_them():
     )
     canvas.save()
     text = pdf(made.getvalue()).parts[0][1]
-    assert text.count("|  | Year 1 | Year 2 |") == 2
-    assert text.index("# Current") < text.rindex("Year 1") < text.index("| Stocks |")
+    assert text.count(f"|  | {names[0]} | {names[1]} |") == 2
+    assert text.index("# Current") < text.rindex(names[0]) < text.index("| Stocks |")
