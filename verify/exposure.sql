@@ -90,10 +90,10 @@ union all
 select format('function %s', pg_proc.oid::regprocedure), 'auth.uid()', 'it takes users of third-party issuers for users of '
   'Supabase Auth: call rag.current_user_id() in place of auth.uid()'
 from pg_proc join rag.settings on third_party_issuers <> '{}'
+cross join lateral (select coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc)) as source_text (body)
 where pronamespace = 'rag'::regnamespace and proname in ('memberships', 'org_members')
-  and (coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'
-    or proname = 'memberships'
-      and coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M')
+  and (body ~* '\mauth"?\s*\.\s*"?uid\M'
+    or proname = 'memberships' and body !~* '\mrag"?\s*\.\s*"?current_user_id\M')
 
 union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)

@@ -26,6 +26,7 @@ functions as (
       prorettype = 'event_trigger'::regtype as is_event_trigger, proleakproof, proconfig,
       regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments,
       lanname not in ('sql', 'plpgsql') and prokind <> 'a' as is_opaque,
+      lanname = 'internal' and prokind = 'f' as is_internal,
       case when pronargs = 1 and (select typtype = 'c' from pg_type where pg_type.oid = proargtypes[0])
         then '.' || lower(proname) end as attribute,
       regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc),
@@ -217,7 +218,7 @@ where executed is not null and (
         '|(''([^'']|'''')*''|quote_(ident|literal|nullable)\s*\([^()]*\)|\s|\|\|)+(;|into\M|using\M|loop\M))'),
       '', 'gi') ~* '\mexecute\M(?!\s+(function|procedure|on)\M)'
     or text ~* '\m(ts_(stat|rewrite)|(query|cursor)_to_xml\w*|crosstab\w*|connectby)"?\s*\(|u&"'
-    or oid in (select pg_proc.oid from pg_proc join pg_language on pg_language.oid = prolang where lanname = 'internal' and prokind = 'f')))
+    or is_internal))
 
 union all
 -- They run with each write of a row, or with analyze.

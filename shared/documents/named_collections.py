@@ -71,12 +71,12 @@ def documents(
             "characters": characters,
             "metadata": metadata or {},
         }
-        page = database.call(caller, "rag_list_named", arguments, idempotent=True)
-        rows += page["documents"]
+        documents, total = database.page(caller, "rag_list_named", "documents", arguments)
+        rows += documents
         # The maximum size of a response may leave fewer documents than the limit.
-        is_last = offset + len(rows) >= page["total"] or not page["documents"]
+        is_last = offset + len(rows) >= total or not documents
         if is_last or len(rows) >= limit:
-            return rows, page["total"]
+            return rows, total
 
 
 def existing_documents(

@@ -574,10 +574,14 @@ begin
     -- auth.uid() in an adopter's memberships(), or in the policies of its tables, would take this subject for the user of
     -- Supabase Auth with that id.
     if translate(claims ->> 'sub', '{-}', '') ~* '^[0-9a-f]{32}$' and exists (
-      select from pg_proc
-      where oid = to_regprocedure('rag.memberships()')
-        and (coalesce(pg_get_function_sqlbody(oid), prosrc) !~* '\mrag"?\s*\.\s*"?current_user_id\M'
-          or coalesce(pg_get_function_sqlbody(oid), prosrc) ~* '\mauth"?\s*\.\s*"?uid\M'))
+      select
+      from (
+        select coalesce(pg_get_function_sqlbody(oid), prosrc) as body
+        from pg_proc
+        where oid = to_regprocedure('rag.memberships()')
+        offset 0
+      ) as memberships
+      where body !~* '\mrag"?\s*\.\s*"?current_user_id\M' or body ~* '\mauth"?\s*\.\s*"?uid\M')
     then
       raise exception 'This project is not set up for users whose id is a UUID. Ask its operator.'
         using errcode = 'PT401', detail = 'untrusted_issuer',
