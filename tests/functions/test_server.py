@@ -164,6 +164,16 @@ def test_a_wrong_setting_is_one_sentence_and_stops_all_processes(stack: Stack, p
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize("program", ["functions.schedule", "local calibrate --database postgresql://127.0.0.1/x"])
+def test_a_wrong_setting_is_one_sentence_of_a_program(environment: pytest.MonkeyPatch, program: str):
+    environment.setenv("RAG_LLM_URL", "x")
+    command = [sys.executable, "-m", *program.split()]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+    assert process.returncode == 1
+    (line,) = process.stderr.splitlines()
+    assert line.removeprefix("error: ").startswith("RAG_LLM_URL: ")
+
+
 def test_a_name_that_no_setting_has_is_logged_at_the_start(
     environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
