@@ -164,7 +164,9 @@ def test_a_wrong_setting_is_one_sentence_and_stops_all_processes(stack: Stack, p
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("program", ["functions.schedule", "local calibrate --database postgresql://127.0.0.1/x"])
+@pytest.mark.parametrize(
+    "program", ["functions.schedule", "local calibrate --database postgresql://127.0.0.1/x"]
+)
 def test_a_wrong_setting_is_one_sentence_of_a_program(environment: pytest.MonkeyPatch, program: str):
     environment.setenv("RAG_LLM_URL", "x")
     command = [sys.executable, "-m", *program.split()]
