@@ -36,7 +36,8 @@ HEADERS = {
 
 def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
     """The OpenAPI document of all apps, with an operation's function as its tag. Models of one name also have
-    their file's name, and their package's if needed: ChatRequest, SearchAnswerResponse."""
+    their file's name, and their package's if needed: ChatRequest, SearchAnswerResponse. A route of
+    PlatformRoutes is described once, under /api/v1."""
     document = get_openapi(title=TITLE, version="1", routes=[route for app in apps for route in app.routes])
     for app in apps:
         for path, operations in app.openapi()["paths"].items():
@@ -48,6 +49,11 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
                 operation["responses"] = {
                     status: response for status, response in responses if status in own["responses"]
                 }
+    paths = document["paths"]
+    for path in [path for path in paths if f"/api{path}" in paths]:
+        # The id of the first operation has no number.
+        paths[f"/api{path}"] = paths.pop(path)
+        document["info"]["description"] = "The platform API is served under /v1 too, in place of /api/v1."
     text = json.dumps(document)
     names = {name for name in document["components"]["schemas"] if "__" not in name}
     for name in [name for name in document["components"]["schemas"] if "__" in name]:

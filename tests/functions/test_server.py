@@ -234,18 +234,22 @@ def test_one_reference_page_covers_all_functions(environment: pytest.MonkeyPatch
         document = client.get("/openapi.json").json()
         page = client.get("/docs")
         assert client.post("/docs").status_code == 405
-    output = operations_of(document)
+    output, described = operations_of(document), set()
     for slug in SLUGS:
-        for place, own in operations_of(import_module(SLUGS[slug]).app.openapi()).items():
-            operation = output.pop(place)
-            assert (operation["tags"], operation["operationId"]) == ([slug], own["operationId"])
+        for (path, method), own in operations_of(import_module(SLUGS[slug]).app.openapi()).items():
+            place = path if path in document["paths"] else f"/api{path}", method
+            operation = output[place]
+            assert operation["tags"] == [slug]
+            # The second prefix of a route has an id with a number.
+            assert own["operationId"].removeprefix(operation["operationId"]) in ("", "_2")
             assert set(operation["responses"]) == set(own["responses"])
-            assert f"<b>{place[1].upper()}</b> <code>{place[0]}</code>" in page.text
-    assert output == {}
+            assert f"<b>{method.upper()}</b> <code>{place[0]}</code>" in page.text
+            described.add(place)
+    assert described == output.keys()
     # Two APIs have a model Document: each operation refers to its own.
     schemas = document["components"]["schemas"]
     for path, method, field in (
-        ("/v1/documents/{document_id}", "get", "content_hash"),
+        ("/api/v1/documents/{document_id}", "get", "content_hash"),
         ("/index", "post", "hash_value"),
     ):
         response = document["paths"][path][method]["responses"]["200"]
