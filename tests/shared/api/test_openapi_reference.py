@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import Any
 
 from functions.server import SLUGS
-from shared.api.openapi_reference import SCHEMA, merged
+from shared.api.openapi_reference import merged
+
+SCHEMA = "#/components/schemas/"
 
 
 def expanded(value: Any, schemas: dict[str, Any], inside: tuple[str, ...] = ()) -> Any:
