@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert [row[0] for row in copied] == ["a/ä", "long", nameless]
     assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
+
+
+def test_a_snapshot_is_moved_to_another_org_by_a_copy_of_its_folder(
+    local: Snapshots, people: People, world: World, tmp_path: Path
+):
+    """As docs/api/indexes.md says, also for another project."""
+    put(people.ann, "i", range(3), external_id="a")
+    put(people.ann, "i", range(0))
+    local.persist(people.ann, "i", path="backup")
+    home = world.org()
+    kim = world.user(home)
+    folders = tmp_path / "snapshots"
+    shutil.copytree(folders / people.acme.id / "backup", folders / home.id / "backup")
+    local.load(kim, "i", path="backup")
+    unnamed = "select id::text from rag.documents where external_id is null and org_id = %s"
+    ((nameless,),) = world.sql(unnamed, people.acme.id)
+    assert [row[0] for row in local.documents(kim, "i")] == ["a", nameless]
+    assert local.chunks(kim, "i") == local.chunks(people.ann, "i")
+    creators = "select distinct created_by::text, owner_id from rag.documents where org_id = %s"
+    assert world.sql(creators, home.id) == [(kim.id, None)]
 
 
 def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, people: People):
