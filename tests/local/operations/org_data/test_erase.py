@@ -153,7 +153,7 @@ def test_a_role_under_row_security_is_refused(stack: Stack):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("host=a,b port=5432,6543", "has the port 6543 of the pooler"),
+        ("host=a,b port=5432,6543", "has the port 6543 of the pooler in transaction mode"),
         ("postgresql://postgres:planted#7f3x", "is not the URL of a database"),
         ("postgresql://postgres:planted-7f3x@db.example:x/postgres", "is not the URL of a database"),
         ("postgresql://postgres:pa@planted-7f3x@db.example/postgres", "is not the URL of a database"),
