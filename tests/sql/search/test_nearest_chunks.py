@@ -17,10 +17,8 @@ from tests.sql import passages
 @pytest.fixture
 def small_exact_limit(world: World):
     """Make the HNSW route reachable with few rows."""
-    (before,) = world.sql("select exact_rows from rag.settings")[0]
-    world.sql("update rag.settings set exact_rows = 20")
-    yield
-    world.sql("update rag.settings set exact_rows = %s", before)
+    with passages.deployed_with(world, exact_rows=20):
+        yield
 
 
 def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list[str]:
