@@ -406,9 +406,7 @@ def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
         "", "x" * 129, "..", "a/b", "/", "http://a", "a:b", "a b", " first", "first\n", "first\x00", "é",
         'a"b', "$a", True,
     ]  # fmt: skip
-    for other in others:
-        with subtests.test(other=other):
-            assert not is_key_id(other)
+    assert [other for other in others if is_key_id(other)] == []
 
 
 JSON = st.recursive(

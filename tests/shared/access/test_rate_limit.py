@@ -121,7 +121,7 @@ WINDOW = {
 USER = Principal("a user", "a token")
 
 
-def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest.Subtests):
+def test_a_response_without_a_readable_window_admits_no_request():
     answers: list[Any] = [
         [], None, "", "not what was asked", {}, [{}], [[]], [None], 7, True,
         [{**WINDOW, "resets_at": None}], [{**WINDOW, "hits": None}],
@@ -130,9 +130,7 @@ def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest
         [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}],
         [{**WINDOW, "seconds": "minute"}], [{**WINDOW, "exceeded_quotas": None}],
     ]  # fmt: skip
-    for answer in answers:
-        with subtests.test(answer=answer):
-            assert not lets_through(answer)
+    assert [answer for answer in answers if lets_through(answer)] == []
     assert lets_through([WINDOW]), "the cases above are refused for their faults alone"
 
 

@@ -29,7 +29,7 @@ def conversation_of(*messages: dict[str, Any], index: str | None = "kettles", **
     return Conversation({"messages": list(messages), **more}, index, 5)
 
 
-def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtests):
+def test_requests_without_retrieval_bypass_the_documents():
     cases: list[tuple[Conversation, bool]] = [
         (conversation_of(user("Hello")), False),
         (conversation_of(user("Hello"), index=None), True),
@@ -44,12 +44,10 @@ def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtes
         (conversation_of(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
         (conversation_of(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
     ]
-    for conversation, bypasses_documents in cases:
-        with subtests.test(conversation=conversation):
-            assert conversation.bypasses_documents is bypasses_documents
+    assert [(conversation, conversation.bypasses_documents) for conversation, _ in cases] == cases
 
 
-def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):
+def test_the_question_is_the_user_s_last_message():
     cases: list[tuple[list[dict[str, Any]], str]] = [
         ([user("One?")], "One?"),
         ([user("One?"), assistant("1"), user("Two?"), user("Three?")], "Two?\n\nThree?"),
@@ -57,9 +55,7 @@ def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):
         ([user([{"type": "text", "text": "One"}, {"type": "text", "text": "two?"}])], "One\ntwo?"),
         ([user("a\0b\ud800c")], "ab?c"),
     ]
-    for messages, question in cases:
-        with subtests.test(question=question):
-            assert conversation_of(*messages).question() == question
+    assert [(messages, conversation_of(*messages).question()) for messages, _ in cases] == cases
 
 
 def test_a_request_without_a_question_is_refused(subtests: pytest.Subtests):

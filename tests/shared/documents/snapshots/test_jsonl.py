@@ -160,14 +160,12 @@ def test_a_path_outside_the_root_is_refused(subtests: pytest.Subtests):
             segments_of(path)
 
 
-def test_a_path_below_the_root_is_accepted(subtests: pytest.Subtests):
+def test_a_path_below_the_root_is_accepted():
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("a", ("a",)), ("./a", ("a",)), ("a/b c/ü", ("a", "b c", "ü")), (".", ()), ("./", ()),
         ("...", ("...",)), (".a", (".a",)), ("%2e%2e", ("%2e%2e",)),
     ]  # fmt: skip
-    for path, segments in cases:
-        with subtests.test(path=path):
-            assert segments_of(path) == segments
+    assert [(path, segments_of(path)) for path, _ in cases] == cases
 
 
 def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):

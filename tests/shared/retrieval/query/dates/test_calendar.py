@@ -42,10 +42,8 @@ def test_a_moment_is_in_one_unit_of_each_kind(subtests: pytest.Subtests):
 MOVES = [(1, at(2026, 4, 30)), (-1, at(2026, 2, 28)), (-25, at(2024, 2, 29)), (9, at(2026, 12, 31))]
 
 
-def test_the_31st_moves_to_the_last_day_of_a_shorter_month(subtests: pytest.Subtests):
-    for count, moment in MOVES:
-        with subtests.test(count=count):
-            assert shift(at(2026, 3, 31), Unit.MONTH, count) == moment
+def test_the_31st_moves_to_the_last_day_of_a_shorter_month():
+    assert [(count, shift(at(2026, 3, 31), Unit.MONTH, count)) for count, _ in MOVES] == MOVES
 
 
 def test_parts_of_a_year_are_numbered_from_one():

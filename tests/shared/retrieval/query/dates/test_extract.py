@@ -151,10 +151,8 @@ def test_common_time_expressions_are_recognised(subtests: pytest.Subtests):
             assert question[period.start : period.end] == text
 
 
-def test_lookalikes_of_time_expressions_are_ignored(subtests: pytest.Subtests):
-    for question in SILENT:
-        with subtests.test(question=question):
-            assert time_range(question, NOW) is None
+def test_lookalikes_of_time_expressions_are_ignored():
+    assert [question for question in SILENT if time_range(question, NOW) is not None] == []
 
 
 def test_a_time_that_may_not_be_the_documents_is_ignored(subtests: pytest.Subtests):
