@@ -82,13 +82,6 @@ def test_the_same_question_of_the_same_user_is_embedded_once(
     assert len(service.requests) == 1
 
 
-def test_another_instance_uses_the_cached_vector(service: StandIn, made: Made, people: People):
-    answers_with(service, 1, 2)
-    embedded(made(), people.ann)
-    assert embedded(made(), people.ann) == close_to(1)
-    assert len(service.requests) == 1
-
-
 def test_an_expired_question_is_embedded_again(
     service: StandIn, remote: Services, people: People, world: World
 ):
@@ -213,19 +206,6 @@ def test_a_failed_write_still_returns_the_vector(
     finally:
         world.sql("grant insert on rag.query_embeddings to authenticated")
     assert logged(caplog) == ["a query embedding could not be written to the cache (SQL 42501)"]
-
-
-def test_missing_database_functions_are_not_a_failure(
-    service: StandIn, people: People, remote: Services, caplog: pytest.LogCaptureFixture
-):
-    """Functions that were deployed before the migration."""
-    answers_with(service, 1)
-    message = {"code": "PGRST202", "message": "Could not find the function", "details": None, "hint": None}
-    with StandIn() as older:
-        older.replies(Reply(status=404, json=message))
-        assert ask(older, remote.embedder, people.ann) == vector(1)
-        assert len(older.requests) == 1
-    assert logged(caplog) == [UNREADABLE.format("SQL PGRST202")]
 
 
 def ask(server: StandIn, embedder: Embedder, actor: Actor) -> list[float]:

@@ -7,7 +7,7 @@ import pytest
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, with_context
 from shared.errors import InvalidRequest
-from shared.text.chat_messages import FRAME_TOKENS, text_of
+from shared.text.chat_messages import FRAME_TOKENS
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 from tests.shared.examples import match
@@ -41,6 +41,8 @@ def test_requests_without_retrieval_bypass_the_documents():
         (conversation_of(user([{"type": "text", "text": "Hello"}, "there"])), False),
         (conversation_of(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
         (conversation_of(user([{"type": "text"}])), True),
+        (conversation_of(user([{"type": "text", "text": 7}])), True),
+        (conversation_of(user([{"type": "image_url", "text": "b"}])), True),
         (conversation_of(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
         (conversation_of(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
     ]
@@ -93,15 +95,6 @@ def test_older_turns_are_dropped_first_and_instructions_never():
     for budget, entries in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
         request = with_context(conversation_of(*turns), [KETTLE], 3000, budget)
         assert request["messages"][1:-1] == [SYSTEM, *entries], budget
-
-
-def test_only_pure_text_counts_as_text():
-    assert text_of(None) == ""
-    assert text_of("a") == "a"
-    assert text_of([]) == ""
-    assert text_of(["a", {"type": "text", "text": "b"}]) == "a\nb"
-    assert text_of([{"type": "text", "text": 7}]) is None
-    assert text_of([{"type": "image_url", "text": "b"}]) is None
 
 
 def test_missing_usage_is_counted_for_answers_of_any_form(subtests: pytest.Subtests):

@@ -17,7 +17,7 @@ from shared.clients.snapshot_paths import DATA, MAX_SEGMENT, directory_of, segme
 from shared.clients.snapshot_store import Store
 from shared.config import read_settings
 from shared.documents.snapshots import jsonl as snapshot
-from shared.documents.snapshots.jsonl import Writer, new_data_name, records, to_database
+from shared.documents.snapshots.jsonl import new_data_name, records, to_database
 from shared.documents.snapshots.manifest import Data, Manifest
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
 
@@ -52,21 +52,6 @@ def read_lines(lines: Iterable[bytes], documents: int = 1, chunks: int = 1) -> l
 
 def line(kind: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({kind: fields}).encode() + b"\n"
-
-
-def test_a_snapshot_is_read_as_written():
-    file = io.BytesIO()
-    writer = Writer(file)
-    writer.document(DOCUMENT)
-    writer.chunk(CHUNK)
-    writer.close(new_data_name())
-    read = list(records(io.BytesIO(file.getvalue()), manifest_of(file.getvalue(), 1, 1)))
-    assert [record.model_dump() for record in read] == [DOCUMENT, CHUNK]
-
-
-def test_a_manifest_is_read_as_sealed():
-    manifest = manifest_of(b"", 0, 0, collection={"metadata": {"ü": 1.5}})
-    assert Manifest.parse(manifest.to_bytes()) == manifest
 
 
 NO_RECORDS = {

@@ -144,11 +144,6 @@ def test_an_endless_sentence_is_cut_at_white_space():
     assert "".join(one.before + one.text for one in results) == ("The kettle, e.g. one, " * 200).rstrip()
 
 
-def test_a_lone_surrogate_is_tolerated():
-    results = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
-    assert [one.text for one in results] == ["The \ud800 box.", "Its \udfff lid.", "D"]
-
-
 def test_a_marker_after_an_unspaced_stop_belongs_to_it():
     stream = StreamChecker(CHECKER)
     results = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]

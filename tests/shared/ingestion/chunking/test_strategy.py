@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from local.seed_demo import demo_files
-from shared.errors import InvalidRequest
 from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from tests.shared.ingestion.chunking.test_text_parts import FAQ, LAW, PAPER, TABLE
@@ -82,14 +81,6 @@ def test_a_given_strategy_is_used():
         ({}, BY_SENTENCES),
     ]
     assert [(metadata, ChunkingPlan.of(metadata, "Hello.")) for metadata, _ in cases] == cases
-
-
-def test_code_in_an_unknown_language_is_refused(subtests: pytest.Subtests):
-    for language in ({}, {"language": None}, {"language": "cobol"}):
-        with subtests.test(language=language):
-            with pytest.raises(InvalidRequest) as refused:
-                ChunkingPlan.of({"split_type": "code", **language})
-            assert refused.value.code == "unsupported_language"
 
 
 def test_adversarial_lines_do_not_slow_detection_down():
