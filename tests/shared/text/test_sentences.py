@@ -45,15 +45,12 @@ def test_the_language_tag_chooses_the_rules():
         ("no such language", "One. Two.", ["One.", "Two."]),
         ("", "One. Two.", ["One.", "Two."]),
         # An ordinal before a lower-case word ends no sentence.
-        (
-            "no",
-            "Møtet er 17. august. Vi er 12. Alle får lunsj.",
-            ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."],
-        ),
+        ("no", "Møtet er 17. august. Vi er 12. Alle får lunsj.",
+         ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."]),
         ("", "", []),
         ("", " ", []),
         ("", "\n \n\t", []),
-    ]
+    ]  # fmt: skip
     assert [(lang, text, texts(text, lang)) for lang, text, _ in cases] == cases
 
 
