@@ -219,9 +219,9 @@ def test_an_extracted_answer_on_another_year_is_medium_at_most():
     passage = example("In 2023 the fair cost 900 euros.", "The fair")
     high = judge(ConfidenceFeatures(1.0, 1.0), [passage], CALIBRATIONS[LOCAL])
     assert high.confidence is Confidence.HIGH
-    for question, level in (
-        ("What did the fair cost in 2024?", Confidence.MEDIUM),
-        ("What did the fair cost in 2023?", Confidence.HIGH),
-    ):
+    other = "The sentences quoted do not mention 2024."
+    for year, level, because in ((2024, Confidence.MEDIUM, other), (2023, Confidence.HIGH, high.because[-1])):
+        question = f"What did the fair cost in {year}?"
         draft = extract(question, [passage], cite([passage]), lambda texts, _: [[1.0] for _ in texts])
-        assert judge_draft(high, draft, question, [passage]).confidence is level
+        judgement = judge_draft(high, draft, question, [passage])
+        assert (judgement.confidence, judgement.because[-1]) == (level, because)

@@ -19,7 +19,6 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
-    after_unmentioned,
     judge,
     judge_by_contract,
     limit_to_ceiling,
@@ -171,13 +170,6 @@ def test_documents_with_different_values_are_medium_at_most():
     judgement = after_conflict(calibrated(ConfidenceFeatures(1.0, 1.0)))
     assert judgement.confidence is Confidence.MEDIUM
     assert judgement.because[-1] == "Documents give different values for the same thing."
-
-
-def test_another_year_in_the_answer_is_medium_at_most():
-    high = calibrated(ConfidenceFeatures(1.0, 1.0))
-    replaced = after_unmentioned(high, "2024", names_another=True)
-    assert replaced.confidence is Confidence.MEDIUM
-    assert replaced.because[-1] == "The sentences quoted do not mention 2024."
 
 
 def test_the_local_model_has_the_calibration_that_was_measured():

@@ -135,12 +135,6 @@ def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(se
     }  # fmt: skip
 
 
-def test_usage_is_the_gateway_s(service: StandIn):
-    counted = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
-    service.replies(Reply(json={**says("Yes.").json, "usage": counted}))
-    assert write(service, KETTLE).usage == Usage(120, 30)
-
-
 def test_missing_usage_is_counted_locally(subtests: pytest.Subtests):
     cases: list[Any] = [None, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
     for usage in cases:

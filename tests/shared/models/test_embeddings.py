@@ -220,24 +220,6 @@ def test_without_a_key_the_local_model_embeds(embedder: Embedder):
     assert chosen.passage_tokens <= chosen.window - 2
 
 
-def test_local_vectors_are_padded_unit_vectors_and_close_for_similar_texts(embedder: Embedder):
-    kettle, boiler, football = embed(
-        embedder,
-        ["The kettle boils water.", "Water is boiled in a kettle.", "Who won the football world cup?"],
-        Role.DOCUMENT,
-    )
-    for vector in (kettle, boiler, football):
-        assert len(vector) == 1536
-        assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-        assert not any(vector[384:])
-
-    def cosine(one: list[float], other: list[float]) -> float:
-        return sum(a * b for a, b in zip(one, other, strict=True))
-
-    assert cosine(kettle, boiler) > 0.7
-    assert cosine(kettle, football) < 0.3
-
-
 def test_an_endpoint_whose_refusals_contradict_each_other_ends_the_request(short_pauses: None):
     required = {"error": {"message": "input_type is required for asymmetric models"}}
     refused = {"error": {"message": "extra fields not permitted: input_type"}}

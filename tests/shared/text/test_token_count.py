@@ -110,10 +110,3 @@ def test_matches_are_selected_greedily_within_the_budget_in_order(costs: list[in
     assert left >= 0
     assert list(chosen) == [item for item in matches if item in chosen]
     assert all(price[item.chunk_id] > left for item in matches if item not in chosen)
-
-
-def test_a_match_that_fills_the_budget_fits_and_a_longer_one_is_skipped():
-    long, short = match("x" * 90), match("x" * 10, "short")
-    assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
-    assert len(fit_token_budget([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
-    assert fit_token_budget([match("x" * 20)], 19, lambda item: len(item.text)) == ()
