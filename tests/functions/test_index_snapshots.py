@@ -21,6 +21,7 @@ from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import schema_change
 
 
 @pytest.fixture
@@ -297,18 +298,16 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
         put(people.ann, "i", range(chunk_count // 4), external_id=str(number), title=title)
     local.persist(people.ann, "i")
     before = local.chunks(people.ann, "i")
-    local.world.sql(
+    plant = (
         "create function public.poisoned() returns trigger language plpgsql as "
         "$$ begin raise exception 'no space left at /secret' using errcode = '53100'; end $$; "
         "create trigger poisoned before insert on rag.documents for each row when (new.title = 'poison') "
         "execute function public.poisoned()"
     )
-    try:
+    with schema_change(local.world, plant, "drop function public.poisoned cascade"):
         for name, overwrite in (("i", True), ("new", False)):
             answer = local.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
             assert detail(answer, 500) == "The database could not answer. Please try again."
-    finally:
-        local.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
     assert local.chunks(people.ann, "i") == before
     assert local.collections(people.ann) == {"i"}
 
