@@ -41,7 +41,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
     shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)
-    shares_of_words |= dict.fromkeys(content_words(form.text), 1.0)
+    shares_of_words |= dict.fromkeys(form.words & content_words(form.text), 1.0)
     rarity = {
         word: weight * math.log(1 + len(candidates) / (1 + frequency[word]))
         for word, weight in shares_of_words.items()
