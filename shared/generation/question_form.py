@@ -44,7 +44,8 @@ class QuestionForm:
     @classmethod
     def of(cls, text: str, previous: str = "") -> Self:
         """`previous`: the question that a follow-up continues, for its words and names."""
-        words = question_words(f"{previous} {text}")
+        # Without the s of a possessive.
+        words = question_words(f"{previous} {text}") - {"s"}
         lists = _lists_of(clear_language_of(text, 1))
         first, second = _first_words(text, lists)
         is_which, is_how = first in lists["which"], first in lists["how"]

@@ -1,4 +1,7 @@
-"""Questions for one cell of a wide table, in five languages: the row with its name, and the named columns."""
+"""Questions for one cell of a wide table or one line of a form, in five languages.
+
+Of a table: the row with its name, and the named columns; of a form: the line with the value.
+"""
 
 from functools import partial
 
@@ -93,3 +96,52 @@ def test_a_row_is_chosen_by_a_cell_that_has_no_further_word(embedder: Embedder):
     )
     draft = answer(embedder, "What is the actual amount of the tours?", text)
     assert [sentence.text[0] for sentence in draft.sentences] == ["2"]
+
+
+PERMIT = (
+    "# Application for a parking permit\n\nSurname, first name: OKAFOR, CHIDI\n"
+    "Registration number: LH-KV 482\nParking zone: Zone C (Harbour)\nPayment: Direct debit"
+)
+TAX = (
+    "# Tax form\n\n1 Name (as shown on your tax return): Bluewater Harbor Catering\n\n"
+    "Employer identification number: 01-0573846\n\nAddress: 418 Commercial Street, Portland"
+)
+ANTRAG = "# Antrag\n\nNachname: Yılmaz\nPersonalnummer: 40118\nAbteilung: Einkauf\nBeginn: 01.09.2026"
+FICHE = "# Fiche de paie\n\nSalarié: Delmas Paul\nMatricule: 2214\nSalaire net: 1 612,40\nCongés restants: 11"
+SOLICITUD = (
+    "# Solicitud de beca\n\nSolicitante: Herrera Lucía\nUniversidad: Salamanca\nImporte mensual: 450,00\n"
+    "Cuenta bancaria: ES91 2100"
+)
+AANVRAAG = (
+    "# Aanvraag vergunning\n\nAanvrager: Visser\nKenteken: V-12-KLM\nGeldig vanaf: 01-04-2026\nZone: Haven"
+)
+# By question about the subject of a form: its text and the value.
+LINES = {
+    "What is the registration number of Chidi Okafor?": (PERMIT, "Registration number: LH-KV 482."),
+    "For which parking zone did Okafor apply?": (PERMIT, "Parking zone: Zone C (Harbour)."),
+    "How does Okafor pay for the parking permit?": (PERMIT, "Payment: Direct debit."),
+    "What is the employer identification number of Bluewater Harbor Catering?": (
+        TAX, "Employer identification number: 01-0573846."
+    ),
+    "Welche Personalnummer hat Yılmaz?": (ANTRAG, "Personalnummer: 40118."),
+    "In welcher Abteilung arbeitet Yılmaz?": (ANTRAG, "Abteilung: Einkauf."),
+    "Quel est le matricule de Paul Delmas ?": (FICHE, "Matricule: 2214."),
+    "Combien de congés restants a Paul Delmas ?": (FICHE, "Congés restants: 11."),
+    "¿Cuál es el importe mensual de Lucía Herrera?": (SOLICITUD, "Importe mensual: 450,00."),
+    "¿En qué universidad está Lucía Herrera?": (SOLICITUD, "Universidad: Salamanca."),
+    "Wat is het kenteken van Visser?": (AANVRAAG, "Kenteken: V-12-KLM."),
+}  # fmt: skip
+
+
+def test_the_line_of_the_subject_is_no_answer_about_the_subject(
+    subtests: pytest.Subtests, embedder: Embedder
+):
+    for question, (text, line) in LINES.items():
+        with subtests.test(question=question):
+            quoted = [sentence.text for sentence in answer(embedder, question, text).sentences]
+            assert any(line in text for text in quoted)
+
+
+def test_a_question_for_the_name_is_answered_by_its_line(embedder: Embedder):
+    for question in ("Who is Okafor?", "What is the first name of Okafor?"):
+        assert "CHIDI" in answer(embedder, question, PERMIT).text
