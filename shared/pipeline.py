@@ -21,8 +21,10 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
+    after_indirect,
     after_unmentioned,
     judge,
+    with_named_value,
     without_best_passage,
 )
 from shared.generation.confidence_features import features_of, missing_names
@@ -30,6 +32,7 @@ from shared.generation.contradictions import contradictions
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
+from shared.generation.named_value import names_value
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
@@ -213,6 +216,9 @@ def judge_matches(
         calibration = services.calibration(caller, model, is_reranked=is_reranked)
         features = features_of(question, judged, calibration.coverage_weight)
         judgement = judge(features, judged, calibration)
+        is_low = judgement.confidence is Confidence.LOW and not judgement.missing
+        if is_low and names_value(question, judged):
+            judgement = with_named_value(judgement)
         if features.best and matches and not any(_contains(match, features.best) for match in matches):
             judgement = without_best_passage(judgement)
         if not judgement.missing:
@@ -234,6 +240,7 @@ def judge_draft(
         return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
         judgement = after_conflict(judgement) if draft.has_conflict else judgement
+        judgement = after_indirect(judgement) if draft.is_indirect else judgement
         if other := replaced_version(question, draft):
             return after_unmentioned(judgement, other, names_another=True)
         # A hint at medium that has no other.

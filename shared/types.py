@@ -329,7 +329,8 @@ class ExtractedSentence:
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
-    the generator found no answer, and the text is empty; `has_conflict`: documents give different values;
+    the generator found no answer, and the text is empty; `is_indirect`: no sentence of an extracted answer
+    answers directly; `has_conflict`: documents give different values;
     `messages`: those that a model got, with the passages."""
 
     text: str
@@ -338,6 +339,7 @@ class GeneratedText:
     snippets: Mapping[int, str] = field(default_factory=dict)
     sentences: tuple[ExtractedSentence, ...] = ()
     is_abstention: bool = False
+    is_indirect: bool = False
     has_conflict: bool = False
     messages: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 

@@ -19,10 +19,12 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
+    after_indirect,
     judge,
     judge_by_contract,
     limit_to_ceiling,
     mean_similarity,
+    with_named_value,
 )
 from shared.generation.confidence_features import ConfidenceFeatures
 from shared.models.similarity_scale import SimilarityScale
@@ -231,3 +233,13 @@ def test_another_language_than_the_passage_s_has_its_own_calibration_where_there
     assert (same.confidence, same.thresholds) == (Confidence.LOW, calibration.thresholds)
     without = judge(features, [match()], replace(calibration, other_languages=None))
     assert (without.confidence, OTHER_LANGUAGE in without.because) == (Confidence.LOW, True)
+
+
+def test_an_indirect_answer_is_medium_at_most_and_a_named_value_medium_at_least():
+    high, low = (calibrated(ConfidenceFeatures(similarity, 0.0)) for similarity in (0.9, 0.1))
+    assert (high.confidence, low.confidence) == (Confidence.HIGH, Confidence.LOW)
+    assert after_indirect(high).confidence is Confidence.MEDIUM
+    assert after_indirect(low).confidence is Confidence.LOW
+    named = with_named_value(low)
+    assert (named.confidence, named.score) == (Confidence.MEDIUM, low.score)
+    assert len(named.because) == len(low.because) + 1

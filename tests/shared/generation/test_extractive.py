@@ -144,6 +144,8 @@ STOPPED = "The kettle stopped on Monday at noon."
 FUSE = "The reason was a fuse in the kitchen that had blown."
 DESK, SUNDAYS = "Nadia Benali opens the service desk at 07:00.", "On Sundays it closes at 17:00."
 FREE, ELECTRIC = "Employees park free of charge.", "Beside the gate, spaces are meant for electric cars only."
+HEAD, SUCCEEDS = "Nadia Benali takes over as head of the desk.", "She succeeds Paul Anquetil."
+LIABILITY = "Rule 6 limits the liability to 750,000 euros."
 MEASURED = "These lifetimes of the battery were measured at +4 °C."
 START = "A new colleague goes through onboarding like this:"
 STEPS = ["1. Step with a badge.", "2. Step with a desk.", "3. Step with a rule."]
@@ -172,6 +174,14 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
     ),
     "the next sentence that refers to it": (
         "When does the service desk open?", f"{DESK} {SUNDAYS} It rains.", [DESK, SUNDAYS]
+    ),
+    "the next sentence that begins with a pronoun and names another": (
+        "Whom does Nadia Benali succeed as head of the desk?", f"{HEAD} {SUCCEEDS} Lunch is at noon.",
+        [HEAD, SUCCEEDS],
+    ),
+    "not for a part of one word": (
+        "Which rule limits the liability, and to what amount?",
+        f"{LIABILITY} Amounts of the deposit are paid to the office.", [LIABILITY],
     ),
     "a denial after the best sentence": (
         "Can a lock be set back to firmware 2.6 by radio?", f"{LOCK} {RADIO}", [LOCK, RADIO]
@@ -243,6 +253,30 @@ def test_an_excerpt_of_the_best_passage_is_shown_where_no_sentence_answers_direc
     question = "How long does the crossing take, and when is the museum open?"
     draft = answer(embedder, question, match(FERRY, "Timetable"))
     assert draft.text == f'{INDIRECT}\n\nAccording to "Timetable": {FERRY} [1]'
+
+
+NO_VALUES = {
+    "How much is a ticket for the dinner on Friday night?": "Friday night is the dinner with a ticket.",
+    "How many members does the chess club have?": "The chess club is open to all members of the town.",
+    "When does the new bridge open?": "The new bridge opens to bicycles as well.",
+    "How long is the guarantee of the pump?": "The guarantee of the pump is in the leaflet.",
+    "Wie viele Besucher hatte das Museum?": "Das Museum freut sich über alle Besucher.",
+    "Wie hoch ist die Gebühr für den Parkplatz?": "Die Gebühr für den Parkplatz zahlt der Verein.",
+    "Wann schließt das Freibad?": "Das Freibad schließt bei Gewitter.",
+    "Combien coûte la carte de la piscine ?": "La carte de la piscine coûte moins aux élèves.",
+    "¿Cuánto cuesta la entrada del museo?": "La entrada del museo cuesta menos a los vecinos.",
+    "Hoeveel kost het kaartje van de veerboot?": "Het kaartje van de veerboot kost minder voor leden.",
+}
+
+
+def test_an_answer_without_the_number_or_time_that_the_question_asks_for_is_indirect(
+    subtests: pytest.Subtests, embedder: Embedder
+):
+    for question, text in NO_VALUES.items():
+        with subtests.test(question=question):
+            assert answer(embedder, question, match(text, "Notes")).is_indirect
+            with_value = text.replace(".", ", 5 euros, 3 March.")
+            assert not answer(embedder, question, match(with_value, "Notes")).is_indirect
 
 
 def test_an_excerpt_is_of_the_passage_that_the_search_ranked_first(embedder: Embedder):
@@ -385,7 +419,9 @@ def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
         with subtests.test(text=text):
             matches = (match(text, "Kettle"), match("## Other", "Other"))
             draft = answer(embedder, "How hot is the kettle?", *matches)
-            assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
+            assert draft == GeneratedText(
+                f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL, is_indirect=True
+            )
 
 
 def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):

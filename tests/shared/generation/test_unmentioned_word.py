@@ -6,7 +6,8 @@ import pytest
 
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
-from shared.generation.unmentioned_word import replaced_version, unmentioned_word
+from shared.generation.refusal_texts import not_mentioned
+from shared.generation.unmentioned_word import replaced_version, unmentioned_note, unmentioned_word
 from shared.types import ExtractedSentence, GeneratedText
 from tests.shared.examples import match
 
@@ -103,3 +104,33 @@ def test_a_version_that_only_the_excerpt_mentions_is_not_called_unmentioned():
     assert replaced_version(question, GeneratedText("", "m", sentences=(cost,))) == "2024"
     shown = GeneratedText("", "m", sentences=(cost, replace(rain, is_excerpt=True)))
     assert replaced_version(question, shown) is None
+
+
+# The passage is on the subject, and lacks the noun.
+UNMENTIONED = [
+    (
+        "How many employees did Kestrel Foods have in 2025?",
+        "Kestrel Foods made 62 euros in 2025.",
+        "employees",
+    ),
+    ("What was Corvane's marketing budget in 2025?", "Corvane sold 9 licences in 2025.", "marketing"),
+    ("Which insurance must Norwick maintain?", "Norwick is the supplier of the cranes.", "insurance"),
+    ("Which carrier brings the rollers of the order?", "The rollers are of steel and red.", "carrier"),
+    ("Welche versicherung braucht der Lieferant?", "Der Lieferant sitzt in Hull.", "versicherung"),
+    ("Quel transporteur livre les rouleaux ?", "Les rouleaux sont en acier rouge.", "transporteur"),
+    ("Quelle garantie couvre la toiture ?", "La toiture est en zinc et en bois.", "garantie"),
+    ("¿Qué empresa recoge la basura?", "La basura se recoge los lunes y martes.", "empresa"),
+    ("¿Cuántos empleados trabajan en la fábrica?", "La fábrica es de 1925 y muy grande.", "empleados"),
+    ("Welke vervoerder levert de rollen?", "De rollen zijn van rood staal en zwaar.", "vervoerder"),
+]
+
+
+@pytest.mark.parametrize(("question", "text", "word"), UNMENTIONED)
+def test_a_note_names_the_noun_that_no_passage_mentions(question: str, text: str, word: str):
+    """Before an indirect answer, and not if another passage mentions the noun."""
+    passage, other = match(text, "Notes"), match(f"A {word} is in the annex.", "Annex")
+    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.0] for _ in texts])
+    indirect = replace(draft, is_indirect=True)
+    assert unmentioned_note(question, indirect, [passage]) == not_mentioned(question, [word])
+    assert unmentioned_note(question, indirect, [passage, other]) == ""
+    assert unmentioned_note(question, replace(draft, is_indirect=False), [passage]) == ""
