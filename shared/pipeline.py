@@ -7,13 +7,14 @@ The first two steps are dependencies of every handler (api/authentication.py). `
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from starlette.concurrency import run_in_threadpool
 
+from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.cited_documents import cite, with_snippets
 from shared.generation.confidence import (
@@ -88,7 +89,20 @@ def confidence_query(text: str, filters: Filters, rerank: bool | None = None) ->
     return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank)
 
 
-def search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
+def search_and_judge(
+    services: Services, caller: Principal, query: Query, redact: Callable[[Match], Match] | None = None
+) -> JudgedSearch:
+    """Embed, match and judge: what every API calls that answers. `redact`: changes the matches before they
+    are judged and answered from. Raises a RagError."""
+    result = _search_for_answer(services, caller, query)
+    matches, judged = (
+        tuple(map(redact, each)) if redact else each for each in (result.matches, result.judged)
+    )
+    judgement = judge_matches(services, caller, judged, query.text, matches=matches)
+    return JudgedSearch(matches, judgement, result.vector, result.graph)
+
+
+def _search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
     """The caller's best matches and, in `judged`, those of the confidence query, empty where nothing matches
     the caller's. One search if both queries are the same, and else one call of the database, except for
     identifiers. Raises a RagError."""
@@ -102,23 +116,19 @@ def search_for_answer(services: Services, caller: Principal, query: Query) -> Se
     return replace(result, judged=search(services, caller, judged, result.embeddings).matches)
 
 
-def judge_search(services: Services, caller: Principal, query: Query, result: SearchResult) -> JudgedSearch:
-    """The result of search_for_answer with its confidence."""
-    judgement = judge_matches(services, caller, result.judged, query.text, matches=result.matches)
-    return JudgedSearch(result.matches, judgement, result.vector)
-
-
-def search_and_judge(services: Services, caller: Principal, query: Query) -> JudgedSearch:
-    """Embed, match and judge: what every API calls that answers. Raises a RagError."""
-    return judge_search(services, caller, query, search_for_answer(services, caller, query))
-
-
 async def answer(
-    services: Services, caller: Principal, query: Query, sampling: Sampling = DEFAULT_SAMPLING
+    services: Services,
+    caller: Principal,
+    query: Query,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    rule: Callable[[JudgedSearch, Settings], JudgedSearch] | None = None,
 ) -> Answer:
-    """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
+    """An answer with citations, or, below medium confidence, the citations alone. `rule`: changes the
+    confidence before it is used. Raises a RagError."""
     started = time.perf_counter()
     searched = await run_in_threadpool(search_and_judge, services, caller, query)
+    if rule:
+        searched = rule(searched, services.settings)
     return await write_answer(services, query, searched, sampling, started)
 
 

@@ -390,11 +390,13 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSearch:
-    """The matches for a question, and the confidence that they answer it. `vector`: that of the question."""
+    """The matches for a question, and the confidence that they answer it. `vector`: that of the question;
+    `graph`: None if unused."""
 
     matches: tuple[Match, ...]
     judgement: Judgement
     vector: list[float] | None = field(default=None, repr=False)
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
