@@ -62,16 +62,9 @@ from shared.types import (
 RERANK_CANDIDATES = 50
 
 
-def search(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding] = (),
-    judged: Query | None = None,
-) -> SearchResult:
-    """The caller's best matches. `embeddings`: those of the query's text, if they are known. `judged`: a
-    confidence query with the same text and filters, whose matches the result has in `judged` if one call of
-    the database returns both. Raises a RagError."""
+def search(services: Services, caller: Principal, query: Query, judged: Query | None = None) -> SearchResult:
+    """The caller's best matches. `judged`: a confidence query with the same text and filters, whose matches
+    the result has in `judged` if one call of the database returns both. Raises a RagError."""
     started = time.perf_counter()
     if judged and not _share_a_call(services, query, judged):
         judged = None
@@ -79,7 +72,7 @@ def search(
     result = match_identifier(services.database, caller, models, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
-        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings, judged)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, judged)
     return replace(result, milliseconds=milliseconds_since(started))
 
 
@@ -113,7 +106,7 @@ def _search_for_answer(services: Services, caller: Principal, query: Query) -> S
     result = search(services, caller, query, judged=judged)
     if result.judged or not result.matches:
         return result
-    return replace(result, judged=search(services, caller, judged, result.embeddings).matches)
+    return replace(result, judged=search(services, caller, judged).matches)
 
 
 async def answer(
@@ -268,18 +261,14 @@ def _share_a_call(services: Services, query: Query, judged: Query) -> bool:
 
 
 def _match_and_rerank(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding],
-    judged: Query | None,
+    services: Services, caller: Principal, query: Query, judged: Query | None
 ) -> SearchResult:
     if services.reranker is None:
-        return replace(_match(services, caller, query, embeddings, judged), rerank_failed=True)
+        return replace(_match(services, caller, query, judged), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
     wider_judged = judged and replace(judged, top_k=RERANK_CANDIDATES)
-    result = _rerank(services.reranker, query, _match(services, caller, wider, embeddings, wider_judged))
+    result = _rerank(services.reranker, query, _match(services, caller, wider, wider_judged))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
@@ -301,17 +290,11 @@ def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchRes
         return rerank(reranker, query.text, result)
 
 
-def _match(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding] = (),
-    judged: Query | None = None,
-) -> SearchResult:
-    embeddings = embeddings or _embed(services, caller, judged or query)
+def _match(services: Services, caller: Principal, query: Query, judged: Query | None) -> SearchResult:
+    embeddings = _embed(services, caller, judged or query)
     with step("match"):
         result = match(services.database, caller, embeddings, query, judged)
-    return replace(result, embeddings=embeddings if embeddings[0].vector else ())
+    return replace(result, vector=embeddings[0].vector)
 
 
 def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEmbedding, ...]:
