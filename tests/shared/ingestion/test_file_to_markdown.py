@@ -86,11 +86,6 @@ def test_a_table_row_is_one_line_whatever_its_content():
     assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
 
 
-def test_json_makes_the_round_trip():
-    value = {"name": "kiln", "hot": [1280, 1.5, None, True], "in": {"deep": "wörter"}}
-    assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
-
-
 def test_numbers_of_json_stay_as_they_are_written():
     numbers = ["1.10", "-0", "1e3", "1E400", "0.1000", "9" * 5000]
     text = convert(f"[{','.join(numbers)}]".encode(), "a.json", None).text
@@ -282,15 +277,14 @@ def test_xml_is_an_outline_of_names_and_texts():
     assert convert(data.encode(), "a.xml", None).text == text
 
 
-def test_a_file_s_type_is_decided_by_its_bytes(subtests: pytest.Subtests):
-    for data, name, kind in (
+def test_a_file_s_type_is_decided_by_its_bytes():
+    cases = (
         (sample_files.pdf(1), "lies.txt", "pdf"),
         (sample_files.docx(), "lies.pdf", "docx"),
         (sample_files.epub(), "lies.docx", "epub"),
         (b"\n\n" + sample_files.pdf(1), "late.pdf", "pdf"),
-    ):
-        with subtests.test(name, kind=kind):
-            assert convert(data, name, "text/plain").kind == kind
+    )
+    assert tuple((data, name, convert(data, name, "text/plain").kind) for data, name, _ in cases) == cases
 
 
 # -- refused files ----------------------------------------------------------------------------------
@@ -370,11 +364,6 @@ def test_an_external_entity_is_not_loaded():
     assert convert(sample_files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
 
 
-def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
-    with pytest.raises(UnreadableDocument):
-        convert(b"<div>" * 100_000 + b"words", "a.html", None)
-
-
 @pytest.mark.long
 def test_a_page_of_titles_is_parsed_in_time():
     assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20).parts
@@ -403,14 +392,6 @@ SOUNDS = [b"ID3\x04", b"\xff\xfb\x90", b"OggS\0", b"RIFF....WAVEfmt", b"\0\0\0\x
 PICTURES = [b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"II*\0", b"RIFF....WEBP", b"\0\0\0\x18ftypheic"]
 
 
-def test_a_text_in_another_encoding_is_refused_with_advice(subtests: pytest.Subtests):
-    for name in ("a.txt", "a.csv"):
-        with subtests.test(name=name):
-            with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
-                convert("Größe,1".encode("cp1252"), name, None)
-            assert refused.value.code == "not_text"
-
-
 def test_the_charset_of_a_page_may_have_spaces():
     page = b'<meta http-equiv=Content-Type content="text/html; charset = iso-8859-6">' + "كلمة".encode(
         "iso-8859-6"
@@ -418,7 +399,7 @@ def test_the_charset_of_a_page_may_have_spaces():
     assert convert(page, "a.html", None).text == "كلمة"
 
 
-def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
+def test_a_program_s_default_title_is_not_a_title():
     cases: list[tuple[str, str | None]] = [
         ("untitled", None), ("(untitled)", None), ("unknown", None), ("PowerPoint Presentation", None),
         ("Untitled-1", None), ("Document1", None), ("Microsoft Word - kiln.docx", None),
@@ -426,9 +407,7 @@ def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
         ("Microsoft Word - Document1", None), ("Unknown kilns", "Unknown kilns"),
         ("Kilns (untitled)", "Kilns (untitled)"),
     ]  # fmt: skip
-    for title, own in cases:
-        with subtests.test(title=title):
-            assert own_title(title) == own
+    assert [(title, own_title(title)) for title, _ in cases] == cases
 
 
 def test_the_main_part_of_a_docx_may_have_another_name():

@@ -17,7 +17,7 @@ from tests.actors import Actor, World, hit_arguments, key_arguments, vector, web
 from tests.conftest import People
 from tests.isolation.test_idempotency_keys import store_answer
 from tests.local.command_line import run_local
-from tests.local.operations.org_data.test_export_and_import import victim_org
+from tests.local.operations.org_data.test_archive import victim_org
 from tests.snapshot_client import snapshot_client
 from tests.sql.conversations.test_chat_sessions import save_session
 from tests.sql.operations.test_api_metrics import measure
@@ -148,17 +148,10 @@ def test_a_role_under_row_security_is_refused(stack: Stack):
     assert "row security applies to this role" in result.stderr
 
 
-def test_a_pooler_in_transaction_mode_is_refused(stack: Stack):
-    """Settings of the session, which the commands need, would be lost between statements."""
-    url = stack.database_url().replace(f":{stack.state.postgres_port}/", ":6543/")
-    result = run_local(stack.folder, "erase", "--org", NO_USER, "--database", url)
-    assert "--database has the port 6543 of the pooler in transaction mode" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("host=a,b port=5432,6543", "has the port 6543 of the pooler"),
+        ("host=a,b port=5432,6543", "has the port 6543 of the pooler in transaction mode"),
         ("postgresql://postgres:planted#7f3x", "is not the URL of a database"),
         ("postgresql://postgres:planted-7f3x@db.example:x/postgres", "is not the URL of a database"),
         ("postgresql://postgres:pa@planted-7f3x@db.example/postgres", "is not the URL of a database"),

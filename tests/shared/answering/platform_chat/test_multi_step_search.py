@@ -30,17 +30,13 @@ PARTS = [
     ("Who owns billing?", ["Who owns billing?"]),
     (QUESTION, [QUESTION, "Why did billing fail", "who fixed it?"]),
     ("What is A? What is B?", ["What is A? What is B?", "What is A?", "What is B?"]),
-    (
-        "Compare the kettle and the toaster",
-        ["Compare the kettle and the toaster", "the kettle", "the toaster"],
-    ),
-    (
-        "What is the difference between plan A and plan B for teams?",
-        ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"],
-    ),
+    ("Compare the kettle and the toaster", ["Compare the kettle and the toaster", "the kettle",
+     "the toaster"]),
+    ("What is the difference between plan A and plan B for teams?",
+     ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"]),
     ("Salt and pepper", ["Salt and pepper"]),
     ("", []),
-]
+]  # fmt: skip
 
 
 def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subtests):

@@ -413,16 +413,6 @@ def test_a_worker_that_dies_at_any_call_is_continued(ada: Admin, shelf: Shelf, s
     assert ada.world.sql("select count(*) from rag.jobs where collection_id = %s", ada.collection) == [(3,)]
 
 
-def test_a_listing_takes_several_turns(ada: Admin, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
-    source = ada.make()
-    ada.lister.work()
-    row = ada.row(source)
-    assert row["status"] == "running"
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 30.0)
-    assert counts(ada.run(source)) == (3, 3, 0, 0)
-
-
 def test_every_org_gets_a_turn(ada: Admin, people: People):
     early = [ada.make() for _ in range(6)]
     bea = ada.world.user(people.bolt, role="admin")

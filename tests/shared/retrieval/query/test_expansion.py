@@ -35,10 +35,8 @@ NO_OTHER = (
 )  # fmt: skip
 
 
-def test_polite_phrases_are_removed(subtests: pytest.Subtests):
-    for question, meaning in FRAMED:
-        with subtests.test(question=question):
-            assert expand(question).text == meaning
+def test_polite_phrases_are_removed():
+    assert [(question, expand(question).text) for question, _ in FRAMED] == FRAMED
 
 
 def test_other_word_forms_are_searched_too(subtests: pytest.Subtests):

@@ -33,10 +33,8 @@ def test_a_question_about_the_org_is_searched_in_the_org(subtests: pytest.Subtes
             assert org_level(question) == (what, word)
 
 
-def test_a_question_that_only_sounds_like_it_is_not(subtests: pytest.Subtests):
-    for question in OF_NO_ORG:
-        with subtests.test(question=question):
-            assert org_level(question) is None
+def test_a_question_that_only_sounds_like_it_is_not():
+    assert [question for question in OF_NO_ORG if org_level(question) is not None] == []
 
 
 def test_a_person_s_policy_beside_a_machine_s_counts():
