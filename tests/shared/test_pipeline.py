@@ -114,7 +114,8 @@ def relevance(*scores: float) -> Reply:
 def test_an_identifier_is_found_without_an_embedding_or_a_reranker(ask: Ask, made: Made, service: StandIn):
     models = HostedModels(service)
     remote = made(**models.embeddings(), **models.reranker(rag_rerank_enabled=True))
-    assert titles(ask("INC-4821", by=remote))[0] == "Outage"
+    for text in ("INC-4821", "“INC-4821”?"):
+        assert titles(ask(text, by=remote))[0] == "Outage"
     assert service.requests == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.retrieval.identifier_lookup import has_identifier
-from shared.text.identifiers import is_identifier
+from shared.text.identifiers import identifier_in
 from tests.shared.examples import match
 
 
@@ -16,8 +16,9 @@ def test_a_name_with_a_digit_or_a_separator_is_an_identifier():
         "", "invoice", "well-being", "Why?", "What is INC-4821?", "two words", "e.g.", "-", "/",
         "a" * 300 + "1",
     )  # fmt: skip
-    assert [text for text in identifiers if not is_identifier(text)] == []
-    assert [text for text in others if is_identifier(text)] == []
+    assert [identifier_in(text) for text in ("“INC-4821”?", " 4821. ")] == ["INC-4821", "4821"]
+    assert [text for text in identifiers if identifier_in(text) != text] == []
+    assert [text for text in others if identifier_in(text)] == []
 
 
 def test_an_identifier_matches_text_and_title_in_any_case():

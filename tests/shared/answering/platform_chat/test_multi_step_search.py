@@ -17,12 +17,13 @@ from shared.answering.platform_chat.multi_step_search import (
     search_in_steps,
 )
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
+from shared.generation.confidence import CONTRACT_THRESHOLDS
 from shared.models.chat_gateway import ChatGateway
-from shared.types import SearchResult
+from shared.types import Confidence, JudgedSearch, Judgement
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
-NOTHING = SearchResult((), None, 0, milliseconds=0)
+NOTHING = JudgedSearch((), Judgement(Confidence.LOW, 0.0, CONTRACT_THRESHOLDS, (), (), CONTRACT_THRESHOLDS))
 
 
 PARTS = [
@@ -66,7 +67,7 @@ def run(
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
-    async def look(text: str) -> SearchResult:
+    async def look(text: str) -> JudgedSearch:
         looked.append(text)
         return NOTHING
 
