@@ -166,7 +166,6 @@ def test_a_call_waits_only_for_calls_of_its_own_user(people: People, world: Worl
 
 
 def test_a_read_does_not_wait_for_a_write(people: People, world: World):
-    """Recalling takes no lock: the caller finds the earlier rows."""
     remember(people.ann, 1, vector(1))
     with psycopg.connect(people.ann.stack.database_url()) as writing:
         become(writing, people.ann)
