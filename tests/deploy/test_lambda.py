@@ -18,15 +18,7 @@ from local.tools.lambda_package import python_version, size
 from shared.ingestion.parsers.parsed_file import READY
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import (
-    METRICS_TOKEN,
-    RUNTIME,
-    Lambda,
-    Package,
-    event,
-    runtime_python,
-    zips_of,
-)
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, runtime_python, zips_of
 from tests.shared import sample_files
 from tests.stand_in_server import Reply, StandIn
 

@@ -3,11 +3,7 @@ earlier turns, by what documents tell the model."""
 
 from shared.config import Settings
 from tests.functions.platform_chat_client import chat_client, post, reply_of
-from tests.isolation.victim_documents import (
-    QUESTION,
-    SECRETS,
-    Library,
-)
+from tests.isolation.victim_documents import QUESTION, SECRETS, Library
 from tests.stand_in_server import StandIn
 
 

@@ -9,13 +9,7 @@ import pytest
 
 from shared.documents import documents
 from tests.actors import World
-from tests.isolation.victim_documents import (
-    ALIASES,
-    ENTRY_POINTS,
-    Library,
-    every_route,
-    store,
-)
+from tests.isolation.victim_documents import ALIASES, ENTRY_POINTS, Library, every_route, store
 from tests.sql import passages
 
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from mnemosyne import (
-    ConflictError,
-    Mnemosyne,
-    NotFoundError,
-    PermissionDeniedError,
-    ValidationError,
-)
+from mnemosyne import ConflictError, Mnemosyne, NotFoundError, PermissionDeniedError, ValidationError
 from mnemosyne.models import GraphQueryResult
 from shared.documents.documents import MAX_BYTES
 from shared.services import Services
