@@ -228,9 +228,7 @@ def test_a_user_s_search_is_answered_from_the_database(
     people.bob.put([vector(1)], embedding_model=MODEL, title="Bolt's own")
     token = people.ann.token()
     plain, slug_path = deployed.answers(
-        "rag-search",
-        asking(kind, "/api/rag/search", token),
-        asking(kind, "/functions/v1/rag-search", token),
+        "rag-search", asking(kind, "/api/rag/search", token), asking(kind, "/functions/v1/rag-search", token)
     )
     for answer in (plain, slug_path):
         assert answer["statusCode"] == 200, answer
