@@ -18,15 +18,7 @@ from local.tools.lambda_package import python_version, size
 from shared.ingestion.parsers.parsed_file import READY
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import (
-    METRICS_TOKEN,
-    RUNTIME,
-    Lambda,
-    Package,
-    event,
-    runtime_python,
-    zips_of,
-)
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, runtime_python, zips_of
 from tests.shared import sample_files
 from tests.stand_in_server import Reply, StandIn
 
@@ -236,9 +228,7 @@ def test_a_user_s_search_is_answered_from_the_database(
     people.bob.put([vector(1)], embedding_model=MODEL, title="Bolt's own")
     token = people.ann.token()
     plain, slug_path = deployed.answers(
-        "rag-search",
-        asking(kind, "/api/rag/search", token),
-        asking(kind, "/functions/v1/rag-search", token),
+        "rag-search", asking(kind, "/api/rag/search", token), asking(kind, "/functions/v1/rag-search", token)
     )
     for answer in (plain, slug_path):
         assert answer["statusCode"] == 200, answer

@@ -332,11 +332,7 @@ GATEWAY_STATES: list[tuple[Reply, str]] = [
 
 
 def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
-    subtests: pytest.Subtests,
-    settings: Settings,
-    people: People,
-    no_jobs: None,
-    short_pauses: None,
+    subtests: pytest.Subtests, settings: Settings, people: People, no_jobs: None, short_pauses: None
 ):
     """It lists the models, and for an admin requests a word of the configured one."""
     for reply, state in GATEWAY_STATES:

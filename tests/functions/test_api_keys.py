@@ -289,7 +289,6 @@ def test_a_malformed_id_is_400_and_counted(people: People):
 
 
 def test_every_authenticated_response_has_rate_limit_headers(people: People):
-    """One less each time."""
     key = create(people.ann)
     for number, (status, method, path, body) in enumerate((
         (201, "POST", "", body_of()), (200, "GET", "", None), (400, "POST", "", {}),

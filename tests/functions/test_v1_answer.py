@@ -221,7 +221,6 @@ def test_the_same_key_and_body_replay_the_answer(client: TestClient, home: Works
 
 
 def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Workspace):
-    """Whether the body or the header names the workspace."""
     other = home.actor.post("/v1/collections", {"name": f"other {home.actor.id}"}).json()["id"]
 
     def once(workspace: str, **headers: str) -> httpx.Response:

@@ -67,10 +67,7 @@ def deployment(stack: Stack, world: World, settings: Settings, tmp_path_factory:
             server.replies(Reply(json={"keys": [public(KEYS[issuer])]}))
             issuers.append({"issuer": issuer, "jwks_url": server.url, "audience": AUDIENCES[issuer]})
         shell.setenv("RAG_THIRD_PARTY_ISSUERS", json.dumps(issuers))
-        environment = {
-            **stack._postgrest_environment(),
-            "PGRST_SERVER_PORT": address.rpartition(":")[2],
-        }
+        environment = {**stack._postgrest_environment(), "PGRST_SERVER_PORT": address.rpartition(":")[2]}
         changes = {
             "supabase_jwt_issuer": own,
             "rag_third_party_issuers": [ThirdPartyIssuer.model_validate(each) for each in issuers],

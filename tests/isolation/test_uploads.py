@@ -273,7 +273,6 @@ def test_a_permissive_project_policy_does_not_open_the_bucket(
 
 
 def test_a_permissive_project_policy_does_not_make_the_bucket_public(people: People, world: World):
-    """Each of the project's own buckets stays its own affair."""
     plant = 'create policy "all is open" on storage.buckets for all using (true) with check (true)'
     with schema_change(world, plant, 'drop policy "all is open" on storage.buckets'):
         assert world.as_user(people.bob, "select id from storage.buckets") == [(BUCKET,)]

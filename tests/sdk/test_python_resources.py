@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from mnemosyne import (
-    ConflictError,
-    Mnemosyne,
-    NotFoundError,
-    PermissionDeniedError,
-    ValidationError,
-)
+from mnemosyne import ConflictError, Mnemosyne, NotFoundError, PermissionDeniedError, ValidationError
 from mnemosyne.models import GraphQueryResult
 from shared.documents.documents import MAX_BYTES
 from shared.services import Services
@@ -62,7 +56,6 @@ def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: Peo
 
 
 def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people: People):
-    """Each answer to ann gets lost once on its way."""
     with (
         proxy_to(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, requests),
         Mnemosyne(key_of(people.ann), f"{address}/api/v1") as far,

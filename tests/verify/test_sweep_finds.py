@@ -167,10 +167,7 @@ def test_the_sweep_finds_a_tool_that_checks_no_scope(route_sweep: Sweep, world: 
 def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World, sql_sweep: Sweep):
     for condition, attack in (
         ("true", "a key token with one scope"),
-        (
-            "rag.has_scope(variadic scopes || 'chat:read'::text)",
-            "a key token with chat:read",
-        ),
+        ("rag.has_scope(variadic scopes || 'chat:read'::text)", "a key token with chat:read"),
     ):
         with required_scopes(world, condition):
             findings = on_functions(sql_sweep, exactly("rag_list_collections"))

@@ -73,10 +73,7 @@ def test_the_output_of_a_failed_installer_becomes_a_sentence():
             network,
         ),
         # uv: a version, the network, the disk
-        (
-            "  × No solution found when resolving:\n  ╰─▶ Because torch==3 requires Python>=3.15",
-            version,
-        ),
+        ("  × No solution found when resolving:\n  ╰─▶ Because torch==3 requires Python>=3.15", version),
         ("error: Failed to fetch: `https://registry.example/simple/httpx/`\n  Caused by: dns error", network),
         (
             "error: Failed to create `x`\n  Caused by: Read-only file system (os error 30)",

@@ -111,7 +111,6 @@ TRANSFERS = [
 
 
 def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
-    """A member neither gives a row to another org nor puts it in another user's name."""
     for statement in TRANSFERS:
         with subtests.test(statement=statement):
             document_id = people.alf.put([vector(1)])

@@ -173,7 +173,6 @@ FIELDS: dict[str, tuple[Row, Row]] = {
 
 
 def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests: pytest.Subtests):
-    """The same names in documents that are asked for and in others; and names of the others alone."""
     relations = [("Heron", "OWNED_BY", "Kestrel", 0.5), ("Heron", "OWNED_BY", "Osprey", 0.5)]
     for field, (fields, filters) in FIELDS.items():
         with subtests.test(field=field):

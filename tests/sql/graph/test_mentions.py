@@ -99,7 +99,6 @@ def test_invalid_optional_fields_of_a_name_are_dropped(
 
 
 def test_names_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):
-    """As if it had not been read."""
     for names in ["Heron", 7, {"name": "Heron"}, True, None]:
         with subtests.test(names=names):
             chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}

@@ -19,15 +19,7 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy, TooManyReads
 from shared.services import Services
-from tests.actors import (
-    Actor,
-    World,
-    client,
-    hit_arguments,
-    put_arguments,
-    vector,
-    webhook_arguments,
-)
+from tests.actors import Actor, World, client, hit_arguments, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters

@@ -129,7 +129,6 @@ def test_invalid_arguments_admit_and_count_nothing(people: People, world: World,
 
 
 def test_concurrent_calls_start_one_window_and_each_gets_its_own_count(people: People, world: World):
-    """No count is given twice and none is lost: with the first row, and with one whose window has ended."""
     for before in (0, 500):
         if before:
             spent(people.ann, amount=before)
@@ -474,7 +473,6 @@ def test_metrics_name_at_most_64_functions(people: People, world: World):
 
 
 def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world: World):
-    """Over all users and without them; for no other caller."""
     claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
     read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"
 

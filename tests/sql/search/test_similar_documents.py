@@ -62,7 +62,6 @@ def shelf(world: World, people: People) -> list[str]:
 def test_a_subject_is_never_similar_to_itself_in_any_mode(
     world: World, people: People, subtests: pytest.Subtests
 ):
-    """Of ann's documents, the one with most of its words is likest by word."""
     first, second, *_ = documents = shelf(world, people)
     chunk_id = naming.chunk_ids(world, first)[0]
     for mode, result in product(MODES, ("chunks", "documents")):
