@@ -149,7 +149,7 @@ MALFORMED = {
     ],
     "RAG_RATE_LIMIT_RAG": ["hunter2", "7312/hunter2"],
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
-    "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "S3://x", "://x"],
+    "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "s3://x::a", "S3://x", "://x"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
 }  # fmt: skip
 
