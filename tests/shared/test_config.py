@@ -55,9 +55,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
-    environment: pytest.MonkeyPatch,
-):
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(environment: pytest.MonkeyPatch):
     # Unknown: ignored.
     environment.setenv("RAG_SOMETHING_ELSE", "1")
     settings = read_settings()

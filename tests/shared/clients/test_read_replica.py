@@ -26,14 +26,7 @@ from shared.clients import read_replica
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import PLANNED
 from shared.clients.read_replica import READ_AFTER, DatabaseWithReplica, Transactions
-from shared.errors import (
-    DatabaseBusy,
-    DatabaseFailed,
-    DatabaseTimedOut,
-    RagError,
-    RateLimited,
-    Unauthorized,
-)
+from shared.errors import DatabaseBusy, DatabaseFailed, DatabaseTimedOut, RagError, RateLimited, Unauthorized
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import Actor, World

@@ -443,9 +443,7 @@ def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subt
             convert(data, "lies.txt", "text/plain")
 
 
-def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(
-    subtests: pytest.Subtests,
-):
+def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(subtests: pytest.Subtests):
     for data in PICTURES:
         with subtests.test(data=data), pytest.raises(UnsupportedFileType, match="tesseract"):
             convert(data, "lies.txt", "text/plain")
