@@ -343,6 +343,8 @@ def test_the_time_slices_of_a_run_list_a_website_once(web_ada: Admin, monkeypatc
             site.put(path, f"The kiln {path} is hot.", Content_Type="text/plain")
         site.list_pages("/a", "/b", "/c")
         source = web_ada.make(site.url)
+        web_ada.lister.work()
+        assert web_ada.row(source)["status"] == "running"
         assert counts(web_ada.run(source)) == (3, 3, 0, 0)
         assert site.requests.count("/sitemap.xml") == 1
         # The next run lists it again.
