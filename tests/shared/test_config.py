@@ -56,9 +56,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
-    environment: pytest.MonkeyPatch,
-):
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(environment: pytest.MonkeyPatch):
     # Unknown: ignored.
     environment.setenv("RAG_SOMETHING_ELSE", "1")
     settings = read_settings()
@@ -153,6 +151,7 @@ MALFORMED = {
     ],
     "RAG_RATE_LIMIT_RAG": ["hunter2", "7312/hunter2"],
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
+    "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "s3://x::a", "S3://x", "://x"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
 }  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
 
 
 def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
-    for status in (408, 429, 500):
+    for status in (408, 429, 500, 503):
         with subtests.test(status=status), StandIn() as service:
             service.replies(Reply(status=status, body=b""))
             refusal(service.url, FetchFailed)

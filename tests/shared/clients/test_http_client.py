@@ -1,9 +1,8 @@
 """Waits that end: whatever a server does, and for both generations of the HTTP client."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -56,19 +55,6 @@ def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn, ski
         assert next(pieces) == b'"'
         skip(61)
         assert next(pieces) == b"x"
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """A port whose queue is full: connecting to it gets no answer, neither yes nor no."""
-    with socket.socket() as listening, ExitStack() as stack:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        for _ in range(4):
-            filling = stack.enter_context(socket.socket())
-            filling.setblocking(False)
-            filling.connect_ex(listening.getsockname())
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 # The client's own time-out raises the same errors as a deadline, after a minute.

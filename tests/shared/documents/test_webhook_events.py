@@ -15,13 +15,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People
 from tests.process_faults import long_lock_waits, wait_for_waiters
-from tests.shared.webhook_documents import (
-    OF_COLLECTIONS,
-    OF_DOCUMENTS,
-    Desk,
-    delivered_events,
-    pending_count,
-)
+from tests.shared.webhook_documents import OF_COLLECTIONS, OF_DOCUMENTS, Desk, delivered_events, pending_count
 from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")

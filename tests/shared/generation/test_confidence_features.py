@@ -155,11 +155,7 @@ def test_the_relevance_is_the_reranker_s_best():
         ("Wie schwer ist das Gerät mit seinem Akku?", MANUAL.text, True),
         ("¿Cuánto pesa el aparato con la batería?", MANUAL.text, True),
         ("How heavy is it?", MANUAL.text, False),
-        (
-            "Wie schwer ist das Gerät?",
-            "Das Gerät wiegt mit dem Akku 118 g, und Wind misst es nicht.",
-            False,
-        ),
+        ("Wie schwer ist das Gerät?", "Das Gerät wiegt mit dem Akku 118 g, und Wind misst es nicht.", False),
         # A table and a question of names have no clear language.
         ("Wie schwer ist das Gerät?", "| Modell | g |\n|---|---|\n| FL-300 | 118 |", False),
         ("FL-300 Akku", MANUAL.text, False),

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from shared.config import Settings
-from shared.errors import (
-    GenerationFailed,
-    RagError,
-)
+from shared.errors import GenerationFailed, RagError
 from shared.generation.cited_documents import cite
 from shared.generation.generators import (
     INLINE_CHARACTERS,

@@ -84,8 +84,6 @@ def test_a_long_line_has_the_sentences_of_its_parts():
     assert texts(" ".join(text)) == text
 
 
-def test_a_long_line_without_a_sentence_end_is_split_without_loss(subtests: pytest.Subtests):
+def test_a_long_line_without_a_sentence_end_is_split_without_loss():
     cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
-    for line in cases:
-        with subtests.test(line=line):
-            assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")
+    assert [line for line in cases if "".join(texts(line)).replace(" ", "") != line.replace(" ", "")] == []

@@ -170,16 +170,6 @@ def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):
                 assert read_settings().rag_snapshot_url == "s3://bucket/x"
 
 
-def test_a_malformed_store_url_stops_the_start(subtests: pytest.Subtests):
-    for url in ("/x", "x", "file://", "a::file:///x", "S3://x", "://x"):
-        with subtests.test(url=url), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1")
-            monkeypatch.setenv("SUPABASE_ANON_KEY", "a")
-            monkeypatch.setenv("RAG_SNAPSHOT_URL", url)
-            with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
-                read_settings()
-
-
 def test_a_store_whose_package_is_missing_stops_the_start():
     with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
         Store("gs://bucket/x")

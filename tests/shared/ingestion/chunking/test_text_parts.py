@@ -10,13 +10,7 @@ from shared.ingestion.chunking.chunk_packer import CountTokens
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
-from tests.shared.ingestion.chunking.test_chunk_packer import (
-    COUNTERS,
-    chunk,
-    sizes,
-    uncovered,
-    words,
-)
+from tests.shared.ingestion.chunking.test_chunk_packer import COUNTERS, chunk, sizes, uncovered, words
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",

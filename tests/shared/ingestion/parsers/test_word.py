@@ -364,9 +364,7 @@ def test_equations_of_fields_are_read(subtests: pytest.Subtests):
             assert text_of(paragraph(run("Load ") + field)) == f"Load ${latex}$"
 
 
-def test_the_code_of_a_field_is_read_whole_and_its_result_only_without_an_equation(
-    subtests: pytest.Subtests,
-):
+def test_the_code_of_a_field_is_read_whole_and_its_result_only_without_an_equation(subtests: pytest.Subtests):
     reference = BEGIN.format("") + CODE.format(" REF x ") + SEPARATE + run("9") + END
     for codes, result, expected in (
         ((r" EQ \f(1;2)", r" + \r(;x) "), "", r"$\frac{1}{2} + \sqrt{x}$"),
