@@ -1,5 +1,6 @@
 """Statements: their texts without Markdown, at their exact places."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
