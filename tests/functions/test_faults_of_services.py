@@ -14,10 +14,11 @@ from fastapi.testclient import TestClient
 from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
 from shared.config import Settings
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "How hot may the kiln become?"
@@ -160,7 +161,7 @@ GATEWAY_FAULTS = {
 def test_a_gateway_error_is_reported(
     subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, services: Services
 ):
-    document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
+    document = NewDocument(title="The kiln", text=TEXT)
     ingest(services.database, services.embedder, people.ann.principal, document)
     for fault, (reply, status, code) in GATEWAY_FAULTS.items():
         with subtests.test(fault=fault), StandIn() as service:

@@ -85,7 +85,7 @@ def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_j
     """Attacks queue documents of the temporary orgs, and the worker leaves them out."""
     names = {
         "POST /v1/documents/text",
-        "rag_put_document",
+        "rag_put_documents",
     }
     headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
     ended = Event()
