@@ -33,7 +33,6 @@ from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
-from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import match, widen
 from shared.retrieval.chunk_search import similar as match_similar
@@ -310,9 +309,7 @@ def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEm
         return tuple(QueryEmbedding(embedder.model) for embedder in services.embedders)
     with step("embed"):
         return tuple(
-            QueryEmbedding(
-                embedder.model, embed_query(services.database, embedder, caller, query.text, CACHE_SECONDS)
-            )
+            QueryEmbedding(embedder.model, services.query_embeddings.embed(embedder, caller, query.text))
             for embedder in services.embedders
         )
 

@@ -351,20 +351,6 @@ def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
 
 
-def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda):
-    headers = {
-        "origin": "https://app.example",
-        "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type",
-    }
-    (answer,) = deployed.answers(
-        "rag-search", event("http_api", "OPTIONS", "/api/rag/search", headers=headers)
-    )
-    assert answer["statusCode"] in (200, 204)
-    assert answer["headers"]["access-control-allow-origin"] == "*"
-    assert "POST" in answer["headers"]["access-control-allow-methods"]
-
-
 @both_kinds
 def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: People, kind: str):
     path, token = "/api/rag/search", people.ann.token()

@@ -1,10 +1,15 @@
 """Workspaces for the tests of search, answers and chat: one per module to read, one per test to change."""
 
-import pytest
+from collections.abc import Iterator
 
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import chat_completions
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
+from tests.functions.app_server import client_of
 from tests.functions.search_workspace import Workspace, workspace
 
 
@@ -24,3 +29,10 @@ def home(shared_workspace: Workspace, shared_people: People, world: World) -> Wo
 def own_home(services: Services, people: People) -> Workspace:
     """A workspace of ann, for a test that adds or deletes documents."""
     return workspace(services, people.ann)
+
+
+@pytest.fixture
+def local(services: Services) -> Iterator[TestClient]:
+    """Chat completions of a deployment without a model."""
+    with client_of(chat_completions.app, services) as client:
+        yield client

@@ -3,12 +3,10 @@ stranger."""
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from mnemosyne import (
-    AuthenticationError,
     ConflictError,
     Mnemosyne,
     NotFoundError,
@@ -183,13 +181,3 @@ def test_orgs_lists_the_caller_s_orgs(people: People):
     with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
         expected = [(org.id, org.name, "member") for org in (people.acme, people.bolt)]
         assert [(org.id, org.name, org.role) for org in kim.orgs()] == expected
-
-
-def test_an_invalid_key_and_a_key_without_the_scope_are_refused(people: People):
-    stranger = Mnemosyne(f"mn_live_{uuid4().hex}", address_of(people.ann.stack))
-    with stranger, pytest.raises(AuthenticationError) as nobody:
-        stranger.collections.list()
-    assert (nobody.value.code, nobody.value.type) == ("invalid_api_key", "authentication_error")
-    reader = Mnemosyne(key_of(people.ann, scopes=["documents:read"]), address_of(people.ann.stack))
-    with reader, pytest.raises(PermissionDeniedError):
-        reader.collections.create("docs")

@@ -17,6 +17,7 @@ from shared.generation.confidence import CALIBRATIONS, Calibration, judge
 from shared.generation.confidence_features import ConfidenceFeatures
 from shared.generation.extractive.answer import extract
 from shared.ingestion.synchronous_ingestion import NewDocument
+from shared.models import query_embedding_cache
 from shared.pipeline import judge_draft
 from shared.services import Services
 from shared.types import Confidence, Judgement, Match, Mode, Query, Sampling, SearchResult
@@ -39,7 +40,7 @@ Made = Callable[..., Services]
 @pytest.fixture(autouse=True)
 def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each search embeds its question."""
-    monkeypatch.setattr(pipeline, "CACHE_SECONDS", 0)
+    monkeypatch.setattr(query_embedding_cache, "CACHE_SECONDS", 0)
 
 
 @pytest.fixture

@@ -84,3 +84,15 @@ def test_only_configured_internal_networks_are_allowed():
             own.require(address)
     with pytest.raises(ValueError, match="10"):
         AddressPolicy(["10.0.0.1/8"])
+
+
+def test_names_of_a_local_network_need_an_allowed_network():
+    """The look-up before the connection shows where they lead (test_download.py)."""
+    own = AddressPolicy(["10.1.0.0/16"])
+    for url in ("https://wiki.corp.internal/x", "http://wiki.local/", "http://n8n.home.arpa:5678/hook"):
+        assert own.require_url(url) == url
+        with pytest.raises(AddressRefused):
+            PUBLIC.require_url(url)
+    for host in ("localhost", "a.localhost", "app.localdomain"):
+        with pytest.raises(AddressRefused):
+            own.require_url(f"http://{host}/")

@@ -660,11 +660,10 @@ def test_a_permanently_failing_document_ends(ann: Member, world: World, jobs: Jo
 class Broken:
     """An embedder with an unexpected fault."""
 
-    model, forms, remote, is_fast, window, passage_tokens = (
+    model, forms, remote, window, passage_tokens = (
         "all-MiniLM-L6-v2",
         NO_FORMS,
         False,
-        True,
         256,
         128,
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -33,6 +33,7 @@ from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.sql.base.test_value_checks import largest_growth
+from tests.sql.schema_changes import changed_function
 
 READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},
@@ -166,18 +167,6 @@ def test_a_user_has_three_concurrent_direct_searches(people: People, world: Worl
     assert ann.rpc("rag_match", search).status_code == 200
 
 
-@contextmanager
-def changed_function(world: World, name: str, change: Callable[[str], str]) -> Iterator[None]:
-    """A function of schema rag with a changed definition."""
-    ((original,),) = world.sql("select pg_get_functiondef(%s::regproc)", f"rag.{name}")
-    assert change(original) != original
-    world.sql(change(original).replace("%", "%%"))
-    try:
-        yield
-    finally:
-        world.sql(original.replace("%", "%%"))
-
-
 def post(actor: Actor, function: str, content: Any) -> tuple[int, str | None]:
     """Straight to PostgREST, with a body of any form."""
     address = f"http://127.0.0.1:{actor.stack.state.postgrest_port}/rpc/{function}"
@@ -211,11 +200,8 @@ def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtes
 
 def test_a_function_checks_the_size_too(people: People, open_world: World, subtests: pytest.Subtests):
     """For projects that have not set the pre-request function."""
-
-    def without_our_paths(text: str) -> str:
-        return text.replace("^/rpc/(rag_", "^/rpc/(other_")
-
-    with changed_function(open_world, "check_request", without_our_paths):
+    other = "^/rpc/(rag_", "^/rpc/(other_"
+    with changed_function(open_world, "rag.check_request", lambda text: text.replace(*other)):
         for function in LIMITED:
             with subtests.test(function=function):
                 body = json.dumps(arguments_of(open_world, function)).encode().ljust((1 << 20) + 1)
@@ -374,7 +360,7 @@ def test_every_guarded_function_reports_a_lock(people: People, open_world: World
     before, after = {function: state(function) for function in GUARDED}, dict[str, str | None]()
     with psycopg.connect(world.stack.database_url()) as connection:
         connection.execute(lock.encode())
-        with changed_function(world, "begin_call", lambda text: text.replace("'3s'", "'20ms'")):
+        with changed_function(world, "rag.begin_call", lambda text: text.replace("'3s'", "'20ms'")):
             for function in GUARDED:
                 with subtests.test(function=function):
                     # Some functions validate their arguments first, and some read none of these tables.
