@@ -60,7 +60,8 @@ def test_a_malformed_document_is_refused_and_stores_nothing(
             answer = people.ann.store(put_arguments(people.acme, [vector(1)], **fields))
             assert answer.status_code == 400, answer.text
             assert count(world, people) == 0
-    for document in ([], "text", 7, True, None, {}, {"title": "t"}):
+    others: list[Any] = [[], "text", 7, True, None, {}, {"title": "t"}]
+    for document in others:
         with subtests.test(document=document):
             arguments = {"collection": "default", "documents": [document]}
             answer = people.ann.rpc("rag_put_documents", arguments)
