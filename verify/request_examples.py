@@ -159,10 +159,6 @@ def _secret() -> str:
 
 # Arguments of SQL functions that their names and types do not give.
 ARGUMENTS: dict[str, Example] = {
-    "rag_put_document": lambda values: {
-        "document": _document(values, org_id=values["org_id"], collection=values["collection"]),
-        "chunks": [_chunk(values, QUESTION)],
-    },
     "rag_put_documents": lambda values: {
         "documents": [
             _document(values, chunks=[_chunk(values, QUESTION)], external_id=values["document_name"])

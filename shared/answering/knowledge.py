@@ -59,7 +59,7 @@ class NewText:
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, without_keys(denied, metadata)) or source or first_words(self.text)
         origin = fields_of({"source": self.source})["origin"]
-        return NewDocument(None, title, self.text, external_id=name, origin=origin, metadata=metadata)
+        return NewDocument(title, self.text, external_id=name, origin=origin, metadata=metadata)
 
 
 def ingest(

@@ -1803,7 +1803,7 @@ $$;
 comment on function rag.ensure_collection is 'The collection of that name, created if there is none.';
 
 -- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
--- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- checked against it, and the fields that searches filter by. rag_put_documents writes and replaces documents; searches
 -- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
@@ -1862,7 +1862,7 @@ comment on column rag.documents.error_code is
   'The error code of a failed ingestion; the next column has the message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
--- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
+-- rag_put_documents: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
 create unique index documents_external_id
   on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct
@@ -2290,7 +2290,7 @@ comment on function public.rag_remove_deleted_collections is
 
 -- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
 -- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
--- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_documents writes chunks, from the row of the document,
 -- so the copies cannot disagree.
 
 create function rag.is_chunk_location(value jsonb)
@@ -3301,7 +3301,7 @@ $$;
 comment on function public.rag_complete_job is
   'Store the processed document in place of its previous version, for searches from now on. document: title, content, '
   'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
-  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
+  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_documents takes them.';
 
 create function public.rag_fail_job(
   code text default null, message text default null, retry_seconds integer default null,
@@ -4037,39 +4037,6 @@ $$;
 
 comment on function rag.stored_document is 'A stored document from named fields.';
 
-create function public.rag_put_document(document jsonb, chunks jsonb)
-returns table (document_id uuid, replaced boolean, chunk_count integer)
-language plpgsql volatile security invoker set search_path = ''
--- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
--- into the HNSW index.
-set statement_timeout = '60s'
-as $$
-declare
-  org_id uuid;
-  home rag.collections;
-begin
-  perform rag.begin_write();
-  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
-  org_id := rag_put_document.document ->> 'org_id';
-  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
-  end if;
-  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
-  return query
-  select stored.document_id, stored.replaced, stored.chunk_count
-  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
-    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-end;
-$$;
-
-comment on function public.rag_put_document is
-  'Store a document with its chunks, in place of the one of its external_id. document: org_id, title, content and '
-  'embedding_model; optionally external_id, collection (a name, "default" unless given), private (true: only the '
-  'caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, author, state, labels, '
-  'metadata. A private and a shared document of one external_id are two documents: to make one private, put it as '
-  'private and delete the shared one.';
-
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
 language plpgsql volatile security invoker set search_path = ''
@@ -4367,12 +4334,12 @@ $$;
 
 comment on function rag.external_name is 'The caller''s name of a document.';
 
-create function rag.require_collection(name text)
+create function rag.require_collection(name text, in_org uuid default null)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.resolve_org(null);
+  org_id constant uuid := rag.resolve_org(in_org);
   home rag.collections;
 begin
   perform rag.check_owner_in_name(org_id, require_collection.name);
@@ -4480,9 +4447,13 @@ $$;
 comment on function public.rag_find_documents is
   'The documents of those names in a collection, with the fields that show whether they have changed.';
 
-create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
+create function public.rag_put_documents(
+  collection text, documents jsonb, only_present boolean default false, org_id uuid default null
+)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
 set statement_timeout = '60s'
 as $$
 declare
@@ -4492,10 +4463,10 @@ begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
-    home := rag.require_collection(rag_put_documents.collection);
+    home := rag.require_collection(rag_put_documents.collection, rag_put_documents.org_id);
   else
     perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(rag_put_documents.org_id), rag_put_documents.collection);
   end if;
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
@@ -4511,9 +4482,11 @@ end;
 $$;
 
 comment on function public.rag_put_documents is
-  'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
-  'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'documents that do not exist are skipped. number counts from 1.';
+  'Store documents with their chunks in the collection, which is created if it is new. A document replaces the '
+  'document of its name. documents: title, content, embedding_model and chunks; optionally external_id (no two have the '
+  'same), private (true: only the caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, '
+  'author, state, labels, metadata. A private and a shared document of one external_id are two documents. only_present: '
+  'documents that do not exist are skipped. org_id: by default the caller''s only org. number counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
@@ -9937,7 +9910,7 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
+  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_documents). Returns '
   'whether further chunks follow. If so, the lease is extended; otherwise it ends.';
 
 -- Addition of a collection's documents to the graph and their removal: on request, or after a change of its config.
@@ -14985,8 +14958,7 @@ begin
       ('guarded', 'rag_open_job(integer)'),
       ('guarded', 'rag_open_key()'),
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
-      ('guarded', 'rag_put_document(jsonb,jsonb)'),
-      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean,uuid)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),

@@ -9,10 +9,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from tests.actors import Actor
 from tests.functions.app_server import client_of
+from tests.ingestion import ingest
 
 Row = dict[str, Any]
 # What "now" is where a test says so: a Friday.
@@ -85,9 +86,9 @@ def error_of(response: Any, status: int, code: str, field: str | None = None) ->
 
 
 def put(services: Services, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
-    assert actor.org is not None
-    document = NewDocument(actor.org.id, title, text, collection=collection, **fields)
-    return f"doc_{ingest(services.database, services.embedder, actor.principal, document).document_id}"
+    document = NewDocument(title, text, **fields)
+    stored = ingest(services.database, services.embedder, actor.principal, document, collection)
+    return f"doc_{stored.document_id}"
 
 
 def workspace(services: Services, actor: Actor) -> Workspace:
@@ -120,7 +121,7 @@ def workspace(services: Services, actor: Actor) -> Workspace:
         ),
         "Canteen": (MENU, {}),
     }
-    documents = [NewDocument(None, title, text, **fields) for title, (text, fields) in texts.items()]
+    documents = [NewDocument(title, text, **fields) for title, (text, fields) in texts.items()]
     # In one call, since many tests need a workspace of their own.
     stored = ingest_many(services.database, services.embedder, actor.principal, name, documents)
     ids = {title: f"doc_{row.document_id}" for title, row in zip(texts, stored, strict=True) if row}

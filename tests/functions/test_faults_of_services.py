@@ -12,12 +12,13 @@ from fastapi import FastAPI
 
 from functions import rag_answer, rag_search
 from shared.config import Settings
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.test_rag_answer import completion
+from tests.ingestion import ingest
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "How hot may the kiln become?"
@@ -139,7 +140,7 @@ GATEWAY_FAULTS = {
 
 @pytest.mark.usefixtures("short_pauses")
 def test_a_gateway_error_is_reported(subtests: pytest.Subtests, ask: Ask, people: People, services: Services):
-    document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
+    document = NewDocument(title="The kiln", text=TEXT)
     ingest(services.database, services.embedder, people.ann.principal, document)
     for fault, (reply, status, code) in GATEWAY_FAULTS.items():
         with subtests.test(fault=fault), StandIn() as service:

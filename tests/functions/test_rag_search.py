@@ -10,11 +10,12 @@ from fastapi.testclient import TestClient
 from functions import rag_search
 from local.stack import Stack
 from shared.api.dependencies import services_dependency
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import Actor, hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import json_of
+from tests.ingestion import ingest
 
 RESULT_FIELDS = {
     "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
@@ -30,7 +31,7 @@ def tell(services: Services, actor: Actor, title: str, text: str, **fields: Any)
         services.database,
         services.embedder,
         actor.principal,
-        NewDocument(actor.org.id, title, text, **fields),
+        NewDocument(title, text, **fields),
     ).document_id
 
 

@@ -50,7 +50,7 @@ def planted(actor: Actor, world: World, scopes: list[str], owner: Actor | None =
 
 def put(library: Library, actor: Actor, token: str, **fields: Any) -> httpx.Response:
     arguments = put_arguments(library.people.acme, [vector(1)], **fields)
-    return actor.rpc("rag_put_document", arguments, token=token)
+    return actor.store(arguments, token=token)
 
 
 # -- whose rows ---------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ def fill_with_common_words(actor: Actor) -> None:
         for text, chunk in zip(texts, arguments["chunks"], strict=True):
             start, end = end + 1, end + 1 + len(text)
             chunk |= {"span_start": start, "span_end": end}
-        answer = actor.rpc("rag_put_document", arguments)
+        answer = actor.store(arguments)
         assert answer.is_success, answer.text
 
 

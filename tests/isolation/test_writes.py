@@ -12,7 +12,7 @@ def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, wo
     for name, value in theirs.items():
         arguments = put_arguments(people.bolt, [vector(1)])
         arguments["chunks"][0][name] = value
-        assert people.bob.rpc("rag_put_document", arguments).status_code in (200, 400)
+        assert people.bob.store(arguments).status_code in (200, 400)
     assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(2,)]
     owned = "select count(*) from rag.chunks where org_id = %s and owner_id is not null"
     assert world.sql(owned, people.bolt.id) == [(0,)]

@@ -15,12 +15,13 @@ from shared.generation.cited_documents import cite
 from shared.generation.confidence import CALIBRATIONS, Calibration, judge
 from shared.generation.confidence_features import ConfidenceFeatures
 from shared.generation.extractive.answer import extract
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.models import query_embedding_cache
 from shared.pipeline import judge_draft
 from shared.services import Services
 from shared.types import Confidence, Judgement, Match, Mode, Query, SearchResult
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared.examples import closed_after_test
 from tests.shared.examples import match as example
 from tests.stand_in_server import Reply, StandIn
@@ -75,7 +76,7 @@ def search_of(services: Services, people: People) -> Ask:
 
 
 def put(services: Services, people: People, title: str, text: str, **fields: Any) -> None:
-    document = NewDocument(people.acme.id, title, text, lang="en", **fields)
+    document = NewDocument(title, text, lang="en", **fields)
     ingest(services.database, services.embedder, people.ann.principal, document)
 
 

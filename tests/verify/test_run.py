@@ -84,7 +84,7 @@ def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, 
 @pytest.mark.long
 def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_jobs: None):
     """Attacks queue documents of the temporary orgs, and the worker leaves them out."""
-    names = {"POST /v1/documents/text", "rag_put_document"}
+    names = {"POST /v1/documents/text", "rag_put_documents"}
     headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
     ended = Event()
 

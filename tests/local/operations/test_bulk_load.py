@@ -63,7 +63,6 @@ def documents(count: int = 600) -> list[NewDocument]:
     """Several calls of a load, with every kind of row."""
     return [
         NewDocument(
-            None,
             f"Incident {number}: the Marram gateway",
             f"The Marram gateway is owned by Ines Okafor. See INC-{number}. " * (number % 40 + 1),
             external_id=f"notes/{number}.md",

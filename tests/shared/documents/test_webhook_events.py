@@ -11,9 +11,10 @@ from shared.documents import collections, documents
 from shared.errors import Conflict
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.shared.webhook_documents import OF_COLLECTIONS, OF_DOCUMENTS, Desk, delivered_events, pending_count
 from tests.stand_in_server import StandIn
@@ -96,7 +97,7 @@ def test_a_synchronous_document_is_delivered_with_its_chunk_count(
     desk: Desk, services: Services, people: People, receiver: StandIn
 ):
     desk.listen(receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
-    new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
+    new = NewDocument(title="Kiln", text="The kiln is hot.", external_id="kiln")
     for _ in range(2):
         ingest(services.database, services.embedder, people.ann.principal, new)
     desk.courier.deliver()

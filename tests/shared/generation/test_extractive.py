@@ -80,9 +80,9 @@ def sentences(embedder: Embedder, question: str, *matches: Match) -> list[tuple[
 def corpus(embedder: Embedder) -> list[Match]:
     """Every chunk of the demo's documents."""
     matches: list[Match] = []
-    for file, _ in demo_files():
+    for file, user in demo_files():
         document = file.document
-        text, name = clean(document.text), f"{document.org_id} {document.external_id}"
+        text, name = clean(document.text), f"{user} {document.external_id}"
         fields: dict[str, Any] = {
             "title": document.title,
             "lang": document.lang,

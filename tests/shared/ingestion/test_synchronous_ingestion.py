@@ -19,7 +19,7 @@ from shared.ingestion.chunking.chunked_document import (
     short_title,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, ingest, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, ingest_many
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed, embedder_for
 from shared.services import Services
@@ -27,6 +27,7 @@ from shared.text.normalize import clean
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared import examples
 from tests.shared.examples import TAGS, ZERO_WIDTH, closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
@@ -35,13 +36,12 @@ KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of
 TOASTER = "The toaster browns bread in two minutes. The toaster has two slots."
 
 
-def document(actor: Actor, text: str = KETTLE, **fields: Any) -> NewDocument:
-    assert actor.org
-    return NewDocument(**{"org_id": actor.org.id, "title": "Kettle manual", "text": text, **fields})
+def document(text: str = KETTLE, **fields: Any) -> NewDocument:
+    return NewDocument(**{"title": "Kettle manual", "text": text, **fields})
 
 
 def put(services: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> StoredDocument:
-    return ingest(services.database, services.embedder, actor.principal, document(actor, text, **fields))
+    return ingest(services.database, services.embedder, actor.principal, document(text, **fields))
 
 
 def texts_found(services: Services, actor: Actor, question: str = "kettle") -> list[str]:
@@ -166,14 +166,14 @@ def test_a_document_of_invisible_characters_only_or_with_a_lone_surrogate_is_ref
     refused = "A document needs a title and some text"
     for name, invisible in INVISIBLE.items():
         with subtests.test(name, field="text"), pytest.raises(InvalidRequest, match=refused):
-            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), "A title", invisible))
+            ingest(nowhere, embedder, NOBODY, NewDocument("A title", invisible))
         with subtests.test(name, field="title"), pytest.raises(InvalidRequest, match=refused):
-            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), invisible, KETTLE))
+            ingest(nowhere, embedder, NOBODY, NewDocument(invisible, KETTLE))
     # JSON can carry a lone surrogate; no UTF-8 can.
     half = "half a \ud83d smile"
     for title, text in (("A title", half), (half, KETTLE)):
         with subtests.test(title=title, text=text), pytest.raises(InvalidRequest):
-            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), title, text))
+            ingest(nowhere, embedder, NOBODY, NewDocument(title, text))
 
 
 # -- the real database --------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(services:
 
 
 def test_given_fields_override_metadata():
-    arguments = NewDocument("org", "t", "x", source_type="faq", lang="en", uri="a", metadata={
+    arguments = NewDocument("t", "x", source_type="faq", lang="en", uri="a", metadata={
         "source_type": "web", "lang": "fr", "uri": "b", "date": "2026-03-18T10:00:00+02:00",
     })  # fmt: skip
     filled = arguments.fields()
@@ -234,7 +234,7 @@ def test_metadata_of_another_type_fills_no_field(subtests: pytest.Subtests):
         with subtests.test(value=value):
             lang = "" if isinstance(value, str) else value
             metadata = {"date": value, "lang": lang, "source_type": [value]}
-            filled = NewDocument("org", "t", "x", metadata=metadata).fields()
+            filled = NewDocument("t", "x", metadata=metadata).fields()
             assert (filled["occurred_at"], filled["lang"], filled["source_type"]) == (None, None, None)
 
 
@@ -242,7 +242,7 @@ def test_labels_in_metadata_fill_the_field_only_if_all_are_valid(subtests: pytes
     invalid: list[object] = [7, "b" * 101, f"b{ZERO_WIDTH}"]
     for labels, expected in ((["a", "b"], ["a", "b"]), *((["a", other], []) for other in invalid)):
         with subtests.test(labels=labels):
-            assert NewDocument("org", "t", "x", metadata={"labels": labels}).fields()["labels"] == expected
+            assert NewDocument("t", "x", metadata={"labels": labels}).fields()["labels"] == expected
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_an_embedder_failure_keeps_the_old_version(
     stored = put(services, people.ann, external_id="kettle")
     before = chunks_of(world, stored.document_id)
     for name in ("kettle", "another"):
-        new = document(people.ann, TOASTER, external_id=name)
+        new = document(TOASTER, external_id=name)
         with pytest.raises(EmbeddingFailed):
             ingest(services.database, broken, people.ann.principal, new)
     assert chunks_of(world, stored.document_id) == before
@@ -278,7 +278,7 @@ def test_a_batch_gets_a_fresh_token_before_each_call(
         requests.append(1)
         return people.ann.principal
 
-    documents = [document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(6)]
+    documents = [document(f"{number}. {KETTLE}", external_id=str(number)) for number in range(6)]
     stored = ingest_many(services.database, services.embedder, ann, "many", documents)
     assert all(entries and entries.chunks == 1 for entries in stored)
     assert len(requests) == 2

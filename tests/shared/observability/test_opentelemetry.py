@@ -18,11 +18,12 @@ from local import ROOT
 from local.stack import Stack
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.observability import opentelemetry
 from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared.app_lifespan import started_client
 from tests.stand_in_server import Reply, StandIn
 
@@ -74,7 +75,7 @@ def by_start(span: Span) -> int:
 @pytest.fixture
 def document(services: Services, people: People) -> str:
     assert people.ann.org
-    new = NewDocument(people.ann.org.id, "The vault door", "The code of the vault door is QUARTZ-5521.")
+    new = NewDocument("The vault door", "The code of the vault door is QUARTZ-5521.")
     return ingest(services.database, services.embedder, people.ann.principal, new).document_id
 
 

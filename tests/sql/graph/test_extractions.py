@@ -72,7 +72,7 @@ def test_a_document_of_parts_is_extracted_if_all_parts_are(world: World, people:
     """As a snapshot is loaded."""
     begin = "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
     ((collection_id,),) = world.as_user(people.ann, begin)
-    document = passages.document(people.ann, ["xy"], document_id="d")
+    document = passages.document(["xy"], document_id="d")
     load = "select count(*) from public.rag_load_documents(%s, %s, 0)"
     assert world.as_user(people.ann, load, collection_id, json.dumps([document])) == [(1,)]
     loaded = "select id::text from rag.documents where collection_id = %s"

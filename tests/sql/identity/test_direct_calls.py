@@ -19,7 +19,16 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy, TooManyReads
 from shared.services import Services
-from tests.actors import Actor, World, client, hit_arguments, put_arguments, vector, webhook_arguments
+from tests.actors import (
+    Actor,
+    World,
+    client,
+    hit_arguments,
+    put_arguments,
+    store_arguments,
+    vector,
+    webhook_arguments,
+)
 from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
@@ -370,12 +379,12 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, open_world
         with locked(world, hold, people.acme.id):
             running: list[Future[httpx.Response]] = []
             for number, actor in enumerate((people.ann.direct(), people.ann.direct(), people.ann), 1):
-                running.append(pool.submit(actor.rpc, "rag_put_document", put))
+                running.append(pool.submit(actor.store, put))
                 wait_for_waiters(world.stack, number)
             # Changes of the locked document wait too. Reads are not counted. Each user has own slots.
             changes: list[tuple[Actor, str, dict[str, Any]]] = [
-                (people.ann.direct(), "rag_put_document", put),
-                (people.ann, "rag_put_document", put),
+                (people.ann.direct(), "rag_put_documents", store_arguments(**put)),
+                (people.ann, "rag_put_documents", store_arguments(**put)),
                 (people.ann, "rag_update_document", {"document_id": document, "changes": {"title": "Other"}}),
                 (people.ann, "rag_delete_document", {"document_id": document}),
                 (people.ann, "rag_save_turn", required_arguments(world, "rag_save_turn")),
@@ -383,7 +392,7 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, open_world
             for actor, function, arguments in changes:
                 assert answer_of(actor.rpc(function, arguments)) == (503, "too_many_writes")
             assert people.ann.rpc("rag_list_names").json() == ["default"]
-            running.append(pool.submit(people.alf.rpc, "rag_put_document", put))
+            running.append(pool.submit(people.alf.store, put))
             wait_for_waiters(world.stack, 4)
         assert [answer.result().status_code for answer in running] == [200] * 4
 
@@ -400,8 +409,8 @@ def test_a_call_waits_three_seconds_for_a_lock(people: People, open_world: World
         locked(world, "select from rag.webhooks where id = %s for update", hook),
     ):
         delete = {"document_id": document}
-        direct_put = pool.submit(people.ann.direct().rpc, "rag_put_document", put)
-        put_by_us = pool.submit(people.ann.rpc, "rag_put_document", put)
+        direct_put = pool.submit(people.ann.direct().store, put)
+        put_by_us = pool.submit(people.ann.store, put)
         deletion = pool.submit(people.alf.rpc, "rag_delete_document", delete)
         direct_deletion = pool.submit(people.ada.direct().rpc, "rag_delete_document", delete)
         # The trigger that writes the delivery waits at the end of the transaction.

@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from local.stack import Stack
-from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.actors import Actor, Org, World, put_arguments, store_arguments, vector
 from tests.conftest import People
 from tests.sql.passages import untimed
 from tests.sql.sql_as_user import become
@@ -157,8 +157,9 @@ class Teams:
 
     def put(self, actor: Actor, org: Org, title: str, **fields: Any) -> str:
         arguments = put_arguments(org, [vector(1)], title=title, **fields)
-        statement = "select document_id::text from public.rag_put_document(%s, %s)"
-        ((document_id,),) = self.ask(actor, statement, *map(Jsonb, arguments.values()))
+        documents = Jsonb(store_arguments(**arguments)["documents"])
+        statement = "select document_id::text from public.rag_put_documents('default', %s, org_id => %s)"
+        ((document_id,),) = self.ask(actor, statement, documents, org.id)
         return str(document_id)
 
     def titles(self, actor: Actor, **claims: Any) -> set[str]:
