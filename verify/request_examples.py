@@ -246,8 +246,6 @@ ARGUMENTS: dict[str, Example] = {
     "rag_record_metrics": lambda _: {"measures": []},
     "rag_record_tokens": lambda _: {"model_tokens": 1, "model_calls": 1},
     "rag_record_request": lambda values: {"record": record_of(values["org_id"], QUESTION)},
-    "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},
-    "rag_put_query_embedding": lambda _: {"hash": _digest(), "max_age_seconds": 3600},
     "rag_open_session": lambda _: {"history": 10},
     "rag_save_turn": lambda values: {
         "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],

@@ -88,8 +88,6 @@ class ObjectFactory:
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
         actors.sql("update rag.orgs set record_days = 30 where id = %s", actors.org_id)
-        embedding_arguments = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
-        self._rpc(actors.member, "rag_put_query_embedding", embedding_arguments)
         event = {"event": "knowledge.retrieve", "namespace": name}
         self._rpc(actors.admin, "rag_record_event", event)
         common = {

@@ -17,7 +17,7 @@ from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
-from shared.errors import AnswersOff, NotFound, RagError
+from shared.errors import NotFound, RagError
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
@@ -27,7 +27,6 @@ from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
     GeneratedText,
-    JudgedSearch,
     Judgement,
     Match,
     Mode,
@@ -163,9 +162,7 @@ async def query(
     services: Services, caller: Principal, namespace: str, request: Query
 ) -> tuple[GeneratedText | None, Judgement, tuple[Passage, ...]]:
     """An answer, None if confidence is low or nothing matches, the confidence, and the passages. Raises
-    AnswersOff, Forbidden for another user's namespace, or another RagError."""
-    if not services.settings.rag_knowledge_query_enabled:
-        raise AnswersOff
+    Forbidden for another user's namespace, or another RagError."""
     event, denied = "knowledge.query", denied_keys(services)
     collection_ids = await run_in_threadpool(_collection_ids, services, caller, [namespace])
     draft: GeneratedText | None = None
@@ -173,7 +170,10 @@ async def query(
     if any(collection_ids.values()):
         search_query = _hybrid(request, collection_ids)
         try:
-            searched = await run_in_threadpool(_search_and_judge, services, caller, search_query, denied)
+            # Denied metadata is neither judged nor seen by the model.
+            searched = await run_in_threadpool(
+                pipeline.search_and_judge, services, caller, search_query, redaction(denied)
+            )
             answer = await pipeline.write_answer(services, search_query, searched)
             await request_recording.record_answer(services, caller, search_query, answer)
         except RagError:
@@ -190,16 +190,6 @@ async def query(
         _record, services, caller, event, namespace, collection_ids[namespace], matches, measures
     )
     return draft, judgement, tuple(passage_of(match, denied) for match in matches)
-
-
-def _search_and_judge(
-    services: Services, caller: Principal, query: Query, denied: frozenset[str]
-) -> JudgedSearch:
-    """Denied metadata is neither judged nor seen by the model."""
-    redact = redaction(denied)
-    result = pipeline.search_for_answer(services, caller, query)
-    matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, result.judged))
-    return pipeline.judge_search(services, caller, query, replace(result, matches=matches, judged=judged))
 
 
 @contextmanager

@@ -236,7 +236,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
+  reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
@@ -816,8 +816,7 @@ comment on function rag.begin_call is
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
--- Limits of calls to exposed functions: the size of a direct call, and the number of calls of one user that run at the
--- same time. Each exposed function begins with one of limit_direct_call, begin_call and begin_write.
+-- Checks of a call before its function runs: PostgREST's pre-request function, and the size of a direct call.
 
 create function rag.check_direct_size()
 returns void
@@ -913,6 +912,9 @@ comment on function rag.check_request is
   'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
   'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
+
+-- Checks at the start of each exposed function, by limit_direct_call, begin_call or begin_write: the caller has an org,
+-- and the number of calls of one user that run at the same time.
 
 create function rag.require_org()
 returns void
@@ -7225,110 +7227,6 @@ $$;
 comment on function public.rag_delete_missing_items is
   'Delete documents of items that the running listing, which must be complete, did not have: at most max_items. '
   'orphaned: listed items of the same content, which have no document now and need another listing.';
-
--- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
--- of the embedding model. The functions write and read it as their user.
---
--- Each user has a cache of their own. A shared one would reveal by its speed that another user asked the same, and
--- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
--- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
-
-create table rag.query_embeddings (
-  user_id uuid not null,
-  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  embedding extensions.halfvec not null
-    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
-  created_at timestamptz not null,
-  primary key (user_id, hash)
-);
-
-comment on table rag.query_embeddings is
-  'At most 64 rows, of 5 kB with 1,536 dimensions, for each user, besides rows that wait for a vacuum. The vector is in '
-  'TOAST, unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not '
-  'return stay unused; a role that sees all rows may delete the expired ones.';
-comment on column rag.query_embeddings.hash is
-  'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
-comment on column rag.query_embeddings.embedding is
-  'In the precision that rag_match compares, so that a cached query finds the same chunks as the first time.';
-
-alter table rag.query_embeddings enable row level security;
-alter table rag.query_embeddings force row level security;
-
-create policy "users remember their own questions" on rag.query_embeddings
-  for all to authenticated
-  using (user_id = (select rag.current_user_id()))
-  with check (user_id = (select rag.current_user_id()));
-
-create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
-returns real[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-  return (
-    select remembered.embedding::real[]
-    from rag.query_embeddings as remembered
-    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
-      and remembered.created_at > now() - make_interval(secs => max_age_seconds));
-end;
-$$;
-
-comment on function public.rag_get_query_embedding is
-  'The vector that the caller had remembered within the last `max_age_seconds`, or null.';
-
-create function public.rag_put_query_embedding(
-  hash text, embedding extensions.vector, max_age_seconds integer
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := rag.current_user_id();
-  dimensions constant integer := extensions.vector_dims(embedding);
-  needle extensions.halfvec;
-begin
-  if caller is null then
-    raise exception 'The cache of query embeddings needs the token of a user.'
-      using errcode = 'PT403', detail = 'user_required';
-  elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
-    raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
-  elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
-    raise exception 'max_age_seconds must be between 1 and 86400'
-      using errcode = 'PT400', detail = 'invalid_max_age';
-  elsif (dimensions between 256 and 3072) is not true then
-    raise exception 'embedding must have 256 to 3072 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  needle := embedding::extensions.halfvec;
-  if extensions.l2_norm(needle) = 0 then
-    raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
-  end if;
-
-  -- One at a time for each user: two at once would lock the same rows in different orders, and neither
-  -- would count the other's.
-  perform pg_advisory_xact_lock(hashtextextended('rag.query_embeddings ' || caller::text, 0));
-
-  insert into rag.query_embeddings as present (user_id, hash, embedding, created_at)
-  values (caller, hash, needle, clock_timestamp())
-  on conflict on constraint query_embeddings_pkey
-  do update set embedding = excluded.embedding, created_at = excluded.created_at;
-
-  delete from rag.query_embeddings as present
-  where present.user_id = caller and present.hash not in (
-    select newest.hash
-    from rag.query_embeddings as newest
-    where newest.user_id = caller
-      and newest.created_at > now() - make_interval(secs => max_age_seconds)
-    order by newest.created_at desc
-    limit 64);
-end;
-$$;
-
-comment on function public.rag_put_query_embedding is
-  'Store a vector in the caller''s cache, in the place of an older one of that hash, and delete the caller''s '
-  'expired vectors and the oldest above 64.';
 
 -- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
 -- it, or else the worker, fitted to the questions that the product ships; the functions read it once a minute.
@@ -14924,7 +14822,6 @@ grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, 
 grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
   on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
@@ -15059,7 +14956,6 @@ begin
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
-      ('guarded', 'rag_get_query_embedding(text,integer)'),
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
@@ -15092,7 +14988,6 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
-      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),

@@ -7,7 +7,6 @@ from local import ROOT
 from shared.clients.read_replica import DATABASE_SECONDS
 from shared.config import ServerSettings, Settings
 from shared.models.chat_gateway import STREAM_SECONDS
-from shared.models.query_embedding_cache import CACHE_TIMEOUT_SECONDS
 from shared.models.reranking import RERANK_SECONDS
 from tests.deploy.conftest import CONFIGURATION, SECRETS, Package
 
@@ -37,7 +36,7 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DATABASE_SECONDS
-    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * CACHE_TIMEOUT_SECONDS
+    embedding = DEFAULTS.rag_llm_timeout_seconds / 3
     search = public_keys + asking + embedding + asking + RERANK_SECONDS
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search

@@ -15,14 +15,12 @@ from jose import jwt
 from pydantic import ValidationError
 
 from functions import api_keys
-from shared.access import api_key_authenticator
 from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import UNTRUSTED_KEY, Signer
 from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
-from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, proxy_to, services_with
@@ -291,7 +289,6 @@ def test_a_malformed_id_is_400_and_counted(people: People):
 
 
 def test_every_authenticated_response_has_rate_limit_headers(people: People):
-    """One less each time."""
     key = create(people.ann)
     for number, (status, method, path, body) in enumerate((
         (201, "POST", "", body_of()), (200, "GET", "", None), (400, "POST", "", {}),
@@ -520,17 +517,6 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, proc
         ids = list(pool.map(lambda key: (key, process.ring.principal(key)), [*owners] * 16))
     for key, principal in ids:
         assert principal.user_id == jwt.get_unverified_claims(principal.token)["sub"] == owners[key]
-
-
-def test_a_full_cache_evicts_keys_and_looks_them_up_again(
-    people: People, services: Services, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 2)
-    assert services.signer
-    small = ApiKeyAuthenticator(services.database, services.signer)
-    keys = [create(people.ann) for _ in range(4)]
-    for key in keys * 2:
-        assert small.principal(key["key"]).key_id == key["id"]
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -46,13 +46,6 @@ def gateway(gateway: StandIn) -> StandIn:
     return gateway
 
 
-@pytest.fixture
-def local(services: Services) -> Iterator[TestClient]:
-    """A deployment without a model."""
-    with client_of(chat_completions.app, services) as client:
-        yield client
-
-
 def test_without_an_index_the_request_reaches_the_model_unchanged(
     client: TestClient, people: People, gateway: StandIn
 ):

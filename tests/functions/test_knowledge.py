@@ -31,7 +31,6 @@ NAMES = ["support-corpus", "line\nend\n", "a/b/documents", "größe ✓ 日本",
 
 
 def test_texts_are_searchable_when_the_request_returns(people: People):
-    """As the contract shows it."""
     first, second = ingest(
         people.ann,
         {"text": REFUNDS, "metadata": {"topic": "refunds"}, "source": "faq.md"},

@@ -131,19 +131,6 @@ def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
     assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
 
 
-BAD_BODIES: list[bytes] = [
-    b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b'{"query_text": "\\ud800"}', b"[" * 5000,
-]  # fmt: skip
-
-
-def test_a_body_that_is_not_a_json_object_is_400(shared_people: People):
-    address = f"{shared_people.ann.stack.url}/api/rag/search"
-    headers = {**shared_people.ann.headers(), "Content-Type": "application/json"}
-    for content in BAD_BODIES:
-        response = httpx.post(address, content=content, headers=headers)
-        assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request"), content
-
-
 def test_unsupported_methods_are_405(shared_people: People):
     for method in ["GET", "PUT", "PATCH", "DELETE"]:
         for route in ROUTES:

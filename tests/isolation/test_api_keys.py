@@ -11,12 +11,7 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import signer_for
 from tests.actors import Actor, World, hit_arguments, put_arguments, vector
-from tests.isolation.victim_documents import (
-    HTTP_ROUTES,
-    MATCH,
-    Library,
-    assert_refused,
-)
+from tests.isolation.victim_documents import HTTP_ROUTES, MATCH, Library, assert_refused
 
 PATH = "/api/keys"
 SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]

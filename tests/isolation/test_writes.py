@@ -5,7 +5,6 @@ from tests.isolation.victim_documents import MATCH, Library
 
 
 def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, world: World):
-    """A chunk goes where its document goes, whatever it says of itself."""
     people = library.people
     names = ("org_id", "document_id", "owner_id", "collection_id", "id", "chunk_id")
     theirs = dict.fromkeys(names, library.acme_document)

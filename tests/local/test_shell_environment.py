@@ -164,10 +164,7 @@ def test_serve_names_a_wrong_variable_before_it_starts_anything(tmp_path: Path):
     for variables, sentence in (
         ({"RAG_LLM_MODEL": "gpt-5"}, "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is"),
         ({"RAG_RATE_LIMIT_RAG": "many"}, "RAG_RATE_LIMIT_RAG: one rate per second"),
-        (
-            {"OPENAI_API_KEY": "k", "ALL_PROXY": "socks://u:secret@x:9"},
-            "ALL_PROXY: not a URL of a proxy",
-        ),
+        ({"OPENAI_API_KEY": "k", "ALL_PROXY": "socks://u:secret@x:9"}, "ALL_PROXY: not a URL of a proxy"),
         ({"OPENAI_API_KEY": "k", "https_proxy": "socks5://u:secret@x:9"}, "HTTPS_PROXY: a SOCKS proxy needs"),
     ):
         assert run(tmp_path, "serve", **variables).startswith(sentence)

@@ -149,10 +149,7 @@ def test_a_second_stack_is_independent(folder: Path, stack: Stack):
     assert first.url != stack.url
     assert httpx.get(f"{first.url}/health").status_code == httpx.get(f"{stack.url}/health").status_code == 200
     token = first.token("tomas@halden.example")
-    for path, headers in (
-        ("/api/rag/search", {}),
-        ("/rest/v1/rpc/rag_match", {"apikey": stack.anon_key}),
-    ):
+    for path, headers in (("/api/rag/search", {}), ("/rest/v1/rpc/rag_match", {"apikey": stack.anon_key})):
         stranger = {"Authorization": f"Bearer {token}", **headers}
         assert httpx.post(f"{stack.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
 

@@ -47,7 +47,6 @@ def output_of(arguments: list[str], variables: dict[str, str]) -> str:
 
 
 def test_the_frameworks_retrieve_and_answer(variables: dict[str, str]):
-    """The tests of sdk/python/tests."""
     assert " passed" in output_of(["-m", "pytest", "-q", "-p", "no:cacheprovider"], variables)
 
 

@@ -10,9 +10,9 @@ from jose import jwt
 from shared.config import (
     OPENAI_URL,
     OTHER_NAMES,
+    OtherEmbedding,
     ServerSettings,
     Settings,
-    on_lambda,
     read_server_settings,
     read_settings,
     unknown_settings,
@@ -56,9 +56,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
-    environment: pytest.MonkeyPatch,
-):
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(environment: pytest.MonkeyPatch):
     # Unknown: ignored.
     environment.setenv("RAG_SOMETHING_ELSE", "1")
     settings = read_settings()
@@ -67,11 +65,6 @@ def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
     assert settings.supabase_jwt_secret is None
     assert settings.openai_api_key is None
     assert settings.rag_llm_api_key is None
-    assert settings.rag_rate_limit_rag == "60/minute"
-    assert settings.rag_context_tokens == 3000
-    assert settings.rag_embedding_model == "text-embedding-3-small"
-    assert settings.rag_llm_model == "google/gemini-3.5-flash-lite"
-    assert settings.rag_cors_origins == ["*"]
 
 
 def test_a_missing_or_empty_key_is_named(subtests: pytest.Subtests):
@@ -139,9 +132,12 @@ MALFORMED = {
     ],
     "RAG_STORAGE_BUCKET": ["hunter2/x", "..hunter2"],
     "RAG_EMBEDDING_URL": ["hunter2"],
-    "RAG_EMBEDDING_TIMEOUT_SECONDS": ["0"],
+    "RAG_OTHER_EMBEDDING": [
+        "hunter2", '{"api_key": "hunter2"}', '{"model": "m", "api_key": "hunter2", "dimensions": 99}',
+        '{"model": "m", "url": "hunter2"}', '{"model": "m", "key": "hunter2"}',
+    ],
     "RAG_LLM_URL": ["hunter2"],
-    "RAG_LLM_TIMEOUT_SECONDS": ["hunter2"],
+    "RAG_LLM_TIMEOUT_SECONDS": ["0", "hunter2"],
     "RAG_LLM_REASONING_EFFORT": ["hunter2"],
     "RAG_CONTEXT_TOKENS": ["99", "7312.5", "731200"],
     "RAG_CONFIDENCE_HIGH_THRESHOLD": ["1.7312", "hunter2"],
@@ -155,6 +151,7 @@ MALFORMED = {
     ],
     "RAG_RATE_LIMIT_RAG": ["hunter2", "7312/hunter2"],
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
+    "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "s3://x::a", "S3://x", "://x"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
 }  # fmt: skip
 
@@ -278,13 +275,6 @@ def test_origins_are_separated_by_commas_and_need_no_configured_project(
             assert read_server_settings().rag_cors_origins == origins
 
 
-def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch):
-    environment.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
-    assert not on_lambda()
-    environment.setenv("AWS_LAMBDA_FUNCTION_NAME", "rag-search")
-    assert on_lambda()
-
-
 def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPatch):
     environment.setenv("LOVABLE_API_KEY", "sk-lovable")
     environment.setenv("RERANK_PROVIDER", "cohere")
@@ -303,7 +293,7 @@ def test_the_base_url_of_openai_s_client_is_the_endpoint_of_its_key(environment:
     settings = read_settings()
     assert settings.rag_embedding_url == "https://models.example/v1"
     # They have keys of their own.
-    assert settings.rag_other_embedding_url == settings.rag_transcription_url == OPENAI_URL
+    assert OtherEmbedding(model="m").url == settings.rag_transcription_url == OPENAI_URL
 
 
 def test_every_other_name_belongs_to_no_setting():

@@ -233,6 +233,15 @@ HOLES = [
          "role authenticator", "session_replication_role"),
     Hole("plans of queries", "alter role authenticator set pgrst.db_plan_enabled = 'true'", "PostgREST",
          "pgrst.db_plan_enabled"),
+    Hole("tokens signed with another secret", "alter role authenticator set pgrst.jwt_secret = 'x'",
+         "PostgREST", "pgrst.jwt_secret"),
+    Hole("a role that users' metadata names",
+         "alter role authenticator set pgrst.jwt_role_claim_key = '.user_metadata.role'", "PostgREST",
+         "pgrst.jwt_role_claim_key"),
+    Hole("the same user in all sessions of the database",
+         "do $$ begin execute format('alter database %I set request.jwt.claim.sub = %L', "
+         "current_database(), '00000000-0000-0000-0000-000000000001'); end $$", "database",
+         "request.jwt.claim.sub"),
     Hole("a second functions secret",
          "update rag.settings set functions_secret_hashes = functions_secret_hashes || repeat('0', 64)",
          "rag.settings", "functions_secret_hashes"),
@@ -390,7 +399,6 @@ def test_the_catalogue_finds_each_planted_hole(superuser: Connection, part: int,
 
 
 def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
-    """The report names the planted hole, and nothing beside it."""
     with superuser.transaction(force_rollback=True):
         superuser.execute("alter table rag.chunks disable row level security")
         (finding,) = catalogue_findings(superuser)

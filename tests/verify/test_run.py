@@ -23,7 +23,8 @@ from local.stack import Stack
 from local.tools import migrations
 from local.verify_command import deployment_of
 from tests.actors import World, vector
-from tests.verify.test_sweep_finds import schema_change
+from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import changed_function, schema_change
 from verify import command, recall, temporary_rows
 from verify.actors import create_actors
 from verify.membership_attacks import _attempt
@@ -83,10 +84,7 @@ def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, 
 @pytest.mark.long
 def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_jobs: None):
     """Attacks queue documents of the temporary orgs, and the worker leaves them out."""
-    names = {
-        "POST /v1/documents/text",
-        "rag_put_document",
-    }
+    names = {"POST /v1/documents/text", "rag_put_document"}
     headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
     ended = Event()
 
@@ -109,8 +107,6 @@ def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_j
 
 
 def test_a_sweep_that_fails_keeps_its_findings(world: World, deployment: Deployment):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.has_scope(text[])'::regprocedure)")
-    original = original.replace("%", "%%")
     plant = (
         "create or replace function rag.has_scope(variadic scopes text[]) returns boolean "
         "language sql stable set search_path = '' as 'select true'"
@@ -121,7 +117,7 @@ def test_a_sweep_that_fails_keeps_its_findings(world: World, deployment: Deploym
             raise RuntimeError("the sweep ends here")
         return name == "rag_list_collections"
 
-    with schema_change(world, plant, original), pytest.raises(PartFailed) as failed:
+    with changed_function(world, "rag.has_scope", plant), pytest.raises(PartFailed) as failed:
         verify(deployment, only=only)
     report = failed.value.report
     assert (report.failure or "").endswith("RuntimeError: the sweep ends here")
@@ -391,10 +387,8 @@ def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
 def test_another_release_and_a_database_without_the_schema_are_refused(
     world: World, stack: Stack, deployment: Deployment
 ):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.version'::regproc)")
-    plant = original.replace("2026", "2099")
     with (
-        schema_change(world, plant, original),
+        changed_function(world, "rag.version", lambda text: text.replace("2026", "2099")),
         pytest.raises(SetupFailed, match=r"has the release 2099.* and this copy of verify is of 2026"),
     ):
         verify_catalogue(deployment.database_url)
@@ -422,11 +416,8 @@ def test_recall_is_measured_among_an_orgs_rows_and_a_search_that_misses_rows_is_
 def test_a_run_acts_as_users_of_the_issuer_in_the_settings(world: World, deployment: Deployment):
     org = world.org()
     world.user(org).put([vector(1)])
-    world.sql("update rag.settings set issuer = %s", deployment.token_issuer)
-    try:
+    with deployed_with(world, issuer=deployment.token_issuer):
         report = verify(deployment, only="memberships".__eq__)
-    finally:
-        world.sql("update rag.settings set issuer = null")
     assert [str(finding) for finding in report.findings] == []
     assert len([attempt for attempt in report.attempts if attempt.target == "rag.memberships()"]) == 10
     assert [entry.recall for entry in report.recall if entry.expected] == [1]
@@ -436,15 +427,13 @@ def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
     world: World, deployment: Deployment
 ):
     own, clerk, auth0 = deployment.token_issuer, "https://app.clerk.example", "https://app.auth0.example/"
-    change = "update rag.settings set issuer = %s, third_party_issuers = %s::jsonb"
 
     def findings(issuers: dict[str, str | None] | None) -> set[tuple[str, str]]:
         report = verify(replace(deployment, third_party_issuers=issuers), only=lambda _: False)
         return {(each.attack, each.detail) for each in report.findings}
 
     assert findings({}) == set()
-    try:
-        world.sql(change, own, json.dumps({clerk: None, auth0: "app"}))
+    with deployed_with(world, issuer=own, third_party_issuers={clerk: None, auth0: "app"}):
         assert findings({clerk: None, auth0: "app"}) == findings(None) == set()
         cases: list[tuple[dict[str, str | None], str]] = [
             ({clerk: None}, f"{auth0} is in rag.settings alone"),
@@ -455,13 +444,9 @@ def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
             ((attack, text),) = findings(issuers)
             assert attack == "third_party_issuers"
             assert text.startswith(detail)
-        world.sql(change, f"{own}x", "{}")
-        with pytest.raises(
-            SetupFailed, match=f"expect tokens of {own}, and rag.settings names another issuer"
-        ):
-            findings({})
-    finally:
-        world.sql(change, None, "{}")
+    refusal = f"expect tokens of {own}, and rag.settings names another issuer"
+    with deployed_with(world, issuer=f"{own}x"), pytest.raises(SetupFailed, match=refusal):
+        findings({})
 
 
 def test_a_refused_issuer_is_no_refused_attack(deployment: Deployment):

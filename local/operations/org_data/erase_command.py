@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ NO_USER = "00000000-0000-0000-0000-000000000000"
 # Columns by which a row is the user's own. Others only name the user.
 OWN_COLUMNS = ("owner_id", "caller_id")
 # In these tables also user_id: counts, limits and cached embeddings of one user.
-OF_ONE_USER = ("members", "rate_limits", "request_counts", "api_metrics", "query_embeddings")
+OF_ONE_USER = ("members", "rate_limits", "request_counts", "api_metrics")
 # Deleted first: their triggers and foreign keys delete the rows that depend on them.
 FIRST = ("documents", "collections", "sessions")
 # They outlive the org: the worker removes their objects from Storage and then the rows.
@@ -67,6 +68,11 @@ def run(database_url: str, options: argparse.Namespace) -> None:
     files = None
     if options.snapshots and kind == "org":
         files = Store(options.snapshots).folder(subject, ()).count_files()
+    elif kind == "org":
+        print(
+            "snapshots are not counted; --snapshots with the URL of RAG_SNAPSHOT_URL counts them",
+            file=sys.stderr,
+        )
     with connected(database_url) as connection:
         report = replace(erase(connection, kind, subject), files_of_snapshots=files)
         text = json.dumps(asdict(report), indent=1)

@@ -139,10 +139,7 @@ def test_a_third_party_user_loads_by_id(stack: Stack, database: psycopg.Connecti
 
 
 def test_the_command_reads_a_folder_or_json_lines(
-    stack: Stack,
-    database: psycopg.Connection[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    stack: Stack, database: psycopg.Connection[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # A time without an offset is in UTC, and not in the zone of the session.
     monkeypatch.setenv("PGTZ", "Asia/Tokyo")

@@ -58,8 +58,7 @@ def questions(tmp_path: Path) -> Path:
 
 def add_documents(folder: Path) -> Path:
     _write(
-        folder / "corpus.jsonl",
-        [{"id": name, "title": name, "text": text} for name, text in TEXTS.items()],
+        folder / "corpus.jsonl", [{"id": name, "title": name, "text": text} for name, text in TEXTS.items()]
     )
     return folder
 

@@ -1,8 +1,5 @@
 """What happens to collections and documents is told to who listens for it: signed, and if it happened."""
 
-import base64
-import hashlib
-import hmac
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -18,13 +15,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People
 from tests.process_faults import long_lock_waits, wait_for_waiters
-from tests.shared.webhook_documents import (
-    OF_COLLECTIONS,
-    OF_DOCUMENTS,
-    Desk,
-    delivered_events,
-    pending_count,
-)
+from tests.shared.webhook_documents import OF_COLLECTIONS, OF_DOCUMENTS, Desk, delivered_events, pending_count
 from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -56,11 +47,6 @@ def test_a_delivery_has_a_valid_standard_signature(desk: Desk, receiver: StandIn
     (request,) = receiver.requests
     assert Webhook(secret).verify(request.body, request.headers) == request.json
     assert request.headers["webhook-id"] == request.json["id"]
-    # And by hand, as the specification says it.
-    name, moment = request.headers["webhook-id"], request.headers["webhook-timestamp"]
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    seal = hmac.digest(key, f"{name}.{moment}.".encode() + request.body, hashlib.sha256)
-    assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(seal).decode()}"
     with pytest.raises(WebhookVerificationError):
         Webhook(secret).verify(request.body.replace(b"processing", b"completed"), request.headers)
     assert "authorization" not in request.headers

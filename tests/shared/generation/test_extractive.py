@@ -154,6 +154,12 @@ LOCK, RADIO = "A lock is set back to firmware 2.6 in the workshop.", "This is no
 OLD_TAMSIN = "The Old Tamsin has six cabins and a bar."
 PERMITS = "The harbour office issues permits for the pier."
 PROCESSORS = "| Mainwerk | Hosting |\n| Fjordpost | E-mail |\n| Signalhuset | Text messages |"
+FERRY = (
+    "The ferry leaves the pier at nine. The crossing takes forty minutes. Dogs travel free of charge. "
+    "The captain greets all guests. A ticket costs 12 euros."
+)
+CROSSING = ["The crossing takes forty minutes.", "A ticket costs 12 euros."]
+PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
 # By promise: a question, a document, and the sentences of it that are quoted.
 QUOTED: dict[str, tuple[str, str, list[str]]] = {
     "a heading is no answer": (LASTS, f"## The battery of the logger lasts how long\n{YEARS}", [YEARS]),
@@ -169,6 +175,9 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
         "Why was the billing service down and who owns the billing service?", f"{DOWN} {RETRIES} {OWNED}",
         [DOWN, RETRIES, OWNED],
     ),
+    "two facts": ("How long does the crossing take, and what does a ticket cost?", FERRY, CROSSING),
+    "in its order": ("What does a ticket cost and how long does the crossing take?", FERRY, CROSSING),
+    "its heading": ("What is the motor power of pump P-310?", PUMPS, ["Pump P-310: Motor power: 9 kW."]),
     "what a limit limits": (
         "Do employees park free of charge?", f"{FREE} {ELECTRIC} It rains.", [FREE, ELECTRIC]
     ),
@@ -222,29 +231,6 @@ def test_the_sentences_that_answer_are_quoted_alone(subtests: pytest.Subtests, e
         with subtests.test(promise):
             # A title counts: the sentences that refer to the service desk need its word.
             spoken = sentences(embedder, question, match(text, "Desk"))
-            assert spoken == [(1, sentence) for sentence in quoted]
-
-
-FERRY = (
-    "The ferry leaves the pier at nine. The crossing takes forty minutes. Dogs travel free of charge. "
-    "The captain greets all guests. A ticket costs 12 euros."
-)
-TWO_PARTS = {
-    "How long does the crossing take, and what does a ticket cost?": [
-        "The crossing takes forty minutes.",
-        "A ticket costs 12 euros.",
-    ],
-    "What does a ticket cost and how long does the crossing take?": [
-        "The crossing takes forty minutes.",
-        "A ticket costs 12 euros.",
-    ],
-}
-
-
-def test_each_part_of_a_question_is_answered(subtests: pytest.Subtests, embedder: Embedder):
-    for question, quoted in TWO_PARTS.items():
-        with subtests.test(question=question):
-            spoken = sentences(embedder, question, match(FERRY, "Timetable"))
             assert spoken == [(1, sentence) for sentence in quoted]
 
 
@@ -329,7 +315,6 @@ def test_the_length_of_an_excerpt_is_limited(embedder: Embedder):
 GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expired certificate of the gateway."
 KETTLE = "The kettle switches off by a magnet.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
-PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
 SMOKE = "Smoke came out of the cabinet.\n\n## Cause\nWater had entered a battery of the cabinet."
 # A question, its documents, and the place of a sentence in the answer.
 PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
@@ -355,11 +340,6 @@ def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, emb
         with subtests.test(question=question):
             matches = [match(text, f"Document {number}") for number, text in enumerate(texts)]
             assert sentences(embedder, question, *matches)[place] == expected
-
-
-def test_a_fact_stands_under_its_heading(embedder: Embedder):
-    spoken = sentences(embedder, "What is the motor power of pump P-310?", match(PUMPS, "Data sheets"))
-    assert (1, "Pump P-310: Motor power: 9 kW.") in spoken
 
 
 def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
@@ -415,7 +395,7 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
 def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo."):
+    for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo.", "How to heat the kettle:"):
         with subtests.test(text=text):
             matches = (match(text, "Kettle"), match("## Other", "Other"))
             draft = answer(embedder, "How hot is the kettle?", *matches)
@@ -443,12 +423,6 @@ def test_words_of_another_language_or_script_do_not_prevent_an_answer(
     for case, (question, passage) in cases.items():
         with subtests.test(case):
             assert passage.text in answer(embedder, question, passage).text
-
-
-def test_a_passage_that_only_introduces_something_is_quoted(embedder: Embedder):
-    text = "Steps to reset the device password quickly:"
-    draft = answer(embedder, "How do I reset the device password?", match(text, "Reset"))
-    assert text in draft.text
 
 
 def test_the_number_of_sentences_is_limited(embedder: Embedder):

@@ -328,14 +328,6 @@ def test_a_url_of_a_page_without_content_fails(ann: Member, abroad: Worker, site
     assert ann.row(row)["title"] == "Печь"
 
 
-def test_a_busy_url_is_tried_again_after_its_pause(ann: Member, abroad: Worker, site: StandIn, world: World):
-    site.replies(Reply(status=429, body=b"", headers={"Retry-After": "3000"}))
-    row = ann.bring_url(site.url)
-    assert abroad.work() == BatchResult(claimed=1, postponed=1)
-    statement = "select due_at > now() + interval '2900 s' from rag.jobs where document_id = %s"
-    assert world.sql(statement, row["id"]) == [(True,)]
-
-
 def test_a_url_s_content_is_kept_until_it_changes(ann: Member, abroad: Worker, site: StandIn):
     site.replies(page(HOT), Reply(status=404, body=b""))
     first = ann.bring_url(site.url)
@@ -448,10 +440,12 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
         assert ann.row(document)["error_code"] == "file_too_large"
 
 
-def test_an_unresponsive_url_is_retried(ann: Member, world: World, abroad: Worker, site: StandIn):
-    site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
+def test_a_busy_url_is_retried_after_its_pause(ann: Member, world: World, abroad: Worker, site: StandIn):
+    site.replies(Reply(status=429, body=b"", headers={"Retry-After": "3000"}), page(HOT))
     document = ann.bring_url(site.url)
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
+    pause = "select due_at > now() + interval '2900 s' from rag.jobs where document_id = %s"
+    assert world.sql(pause, document["id"]) == [(True,)]
     waiting = ann.row(document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, document)
@@ -660,11 +654,10 @@ def test_a_permanently_failing_document_ends(ann: Member, world: World, jobs: Jo
 class Broken:
     """An embedder with an unexpected fault."""
 
-    model, forms, remote, is_fast, window, passage_tokens = (
+    model, forms, remote, window, passage_tokens = (
         "all-MiniLM-L6-v2",
         NO_FORMS,
         False,
-        True,
         256,
         128,
     )

@@ -108,14 +108,6 @@ def test_a_long_document_is_extracted_in_parts():
 # -- by the worker -------------------------------------------------------------------------------------
 
 
-def test_the_worker_extracts_pending_documents(people: People, world: World, builder: GraphWorker):
-    document = put(world, people.ann, *TEXTS)
-    assert work_until(builder.build, time.monotonic() + 30) == (BatchResult(claimed=1, completed=1), True)
-    assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
-    assert state(world, document) == (1, 0, 0, False, False, None)
-    assert builder.build() == BatchResult()
-
-
 def test_a_long_document_is_released_for_other_workers(
     people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):

@@ -95,10 +95,7 @@ class Endpoint:
         self.way, self.dimensions, self.refusals, self.bodies = way, dimensions, 0, list[dict[str, Any]]()
 
     def refuses(self, body: dict[str, Any]) -> bool:
-        rule, texts = (
-            self.way.get("refuses"),
-            [body["input"]] if isinstance(body["input"], str) else body["input"],
-        )
+        rule, texts = self.way.get("refuses"), texts_of(body)
         match rule:
             case None:
                 return False

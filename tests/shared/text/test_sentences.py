@@ -64,7 +64,7 @@ def test_a_number_may_end_a_sentence_before_a_word_that_is_also_a_month():
         assert len(texts(text)) == 2
 
 
-def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
+def test_the_language_tag_chooses_the_rules():
     cases: list[tuple[str, str, list[str]]] = [
         ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
         ("de-AT", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
@@ -73,18 +73,13 @@ def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
         ("no such language", "One. Two.", ["One.", "Two."]),
         ("", "One. Two.", ["One.", "Two."]),
         # An ordinal before a lower-case word ends no sentence.
-        (
-            "no",
-            "Møtet er 17. august. Vi er 12. Alle får lunsj.",
-            ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."],
-        ),
+        ("no", "Møtet er 17. august. Vi er 12. Alle får lunsj.",
+         ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."]),
         ("", "", []),
         ("", " ", []),
         ("", "\n \n\t", []),
-    ]
-    for lang, text, expected in cases:
-        with subtests.test(lang=lang, text=text, expected=expected):
-            assert texts(text, lang) == expected
+    ]  # fmt: skip
+    assert [(lang, text, texts(text, lang)) for lang, text, _ in cases] == cases
 
 
 def test_each_turn_of_a_transcript_and_each_list_item_ends_at_its_line():
@@ -117,8 +112,6 @@ def test_a_long_line_has_the_sentences_of_its_parts():
     assert texts(" ".join(text)) == text
 
 
-def test_a_long_line_without_a_sentence_end_is_split_without_loss(subtests: pytest.Subtests):
+def test_a_long_line_without_a_sentence_end_is_split_without_loss():
     cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
-    for line in cases:
-        with subtests.test(line=line):
-            assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")
+    assert [line for line in cases if "".join(texts(line)).replace(" ", "") != line.replace(" ", "")] == []

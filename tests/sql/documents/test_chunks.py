@@ -33,7 +33,6 @@ def stored(world: World, actor: Actor) -> list[tuple[str, str]]:
 
 
 def test_a_chunk_s_own_text_is_not_stored(people: People, world: World):
-    """By each function that stores chunks."""
     arguments = put_arguments(people.acme, [vector(1), vector(2)], title="a", content="Élan 🥛\nPlan")
     forged = [{**chunk, "content": FORGED} for chunk in arguments["chunks"]]
     forged[1] |= {"span_start": 3, "span_end": 6}

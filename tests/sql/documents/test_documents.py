@@ -7,7 +7,9 @@ import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql.passages import match, put, search, written
 from tests.sql.sql_as_user import run
+from tests.verify.test_run import sql_of
 
 
 def stored(world: World, document_id: str) -> dict[str, Any]:
@@ -109,7 +111,6 @@ TRANSFERS = [
 
 
 def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
-    """A member neither gives a row to another org nor puts it in another user's name."""
     for statement in TRANSFERS:
         with subtests.test(statement=statement):
             document_id = people.alf.put([vector(1)])
@@ -117,12 +118,31 @@ def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.
                 run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
 
 
-def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
+def test_the_documented_statement_changes_owner_collection_and_language(people: People, world: World):
+    (statement,) = sql_of("operations.md", "Another owner, collection or language")
+    statement = statement.replace("<org>", people.acme.id)
+    document_id = put(world, people.ann, "les chevaux mangent", private=True, external_id="x")
+    put(world, people.ann, "z", collection="other")
+    ((other,),) = world.as_user(people.ann, "select id::text from rag.collections where name = 'other'")
+
+    def found(who: Actor, text: str, **filters: Any) -> list[str]:
+        return [row["document_id"] for row in search(world, who, text, filters=filters, mode="keyword")]
+
+    assert (found(people.ann, "mangent"), found(people.alf, "mangent")) == ([document_id], [])
+    assert found(people.ann, "cheval") == []
+    world.sql(
+        statement.replace("owner_id = null", f"owner_id = '{people.alf.id}'").replace("<user>", people.ann.id)
+    )
+    assert (found(people.ann, "mangent"), found(people.alf, "mangent")) == ([], [document_id])
+    assert document_id in {row["document_id"] for row in match(world, people.alf, written(0))}
+    change = f"owner_id = null, collection_id = '{other}', lang = 'fr'"
+    world.sql(statement.replace("owner_id = null", change).replace("<user>", people.alf.id))
+    assert found(people.ann, "cheval", collection_id=other, lang="fr") == [document_id]
+    assert_copies_match(world, people)
+
+
+def assert_copies_match(world: World, people: People, count: int = 2) -> None:
     """Filters read the chunk, responses show the document: they must say the same."""
-    people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
-    people.ann.put([vector(3)], private=True, collection="other")
-    people.ann.put([vector(4)], external_id="x", lang="en")
-    people.ann.put([vector(5)], external_id="x", lang="fr", source_type="web")
     differing = world.sql(
         "select count(*) filter (where "
         "(chunks.owner_id, chunks.collection_id, chunks.source_type, chunks.lang, chunks.occurred_at) "
@@ -132,7 +152,15 @@ def test_the_copied_columns_in_chunks_match_the_documents(people: People, world:
         "on documents.org_id = chunks.org_id and documents.id = chunks.document_id where chunks.org_id = %s",
         people.acme.id,
     )
-    assert differing == [(0, 4)]
+    assert differing == [(0, count)]
+
+
+def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
+    people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
+    people.ann.put([vector(3)], private=True, collection="other")
+    people.ann.put([vector(4)], external_id="x", lang="en")
+    people.ann.put([vector(5)], external_id="x", lang="fr", source_type="web")
+    assert_copies_match(world, people, 4)
 
 
 NIL = "00000000-0000-0000-0000-000000000000"

@@ -128,7 +128,6 @@ def test_a_refused_document_creates_no_collection(people: People, world: World):
 
 
 def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: People):
-    """One transaction replaces and waits; another reads; the first commits."""
     people.ann.put([vector(seed) for seed in range(3)], external_id="x", title="old")
     arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
     with psycopg.connect(people.ann.stack.database_url()) as writer:
@@ -143,7 +142,6 @@ def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: Pe
 
 
 def test_concurrent_readers_never_see_half_a_document(people: People):
-    """Two versions of a document, of three and of five chunks, take turns while others search."""
     finished = Event()
     versions = {"faq": range(3), "web": range(10, 15)}
 
@@ -171,7 +169,6 @@ def test_concurrent_readers_never_see_half_a_document(people: People):
 
 
 def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):
-    """Eight at once, several times over, each with another number of chunks: the last one's stand."""
     writers = [people.ann, people.alf, people.ada, people.kim] * 2
     barrier = Barrier(len(writers))
     vectors = [vector(seed) for seed in range(len(writers))]

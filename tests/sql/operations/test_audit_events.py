@@ -117,12 +117,3 @@ def test_events_outlive_their_namespace_and_not_their_org(people: People, world:
     assert [row["collection_id"] for row in listed(people.ada)] == [home]
     world.sql("delete from rag.orgs where id = %s", people.acme.id)
     assert world.sql("select count(*) from rag.audit_events where org_id = %s", people.acme.id) == [(0,)]
-
-
-def test_the_readme_s_statement_prunes_events(people: People, world: World):
-    note(people.ann)
-    note(people.ann)
-    older = "update rag.audit_events set created_at = now() - interval '91 days' where id = "
-    world.sql(f"{older} (select id from rag.audit_events where org_id = %s limit 1)", people.acme.id)
-    world.sql("delete from rag.audit_events where created_at < now() - interval '90 days'")
-    assert len(listed(people.ada)) == 1

@@ -13,6 +13,7 @@ from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.sql.passages import untimed
 from tests.sql.sql_as_user import become
+from tests.verify.test_run import sql_of
 
 
 def orgs_of(world: World, actor: Actor, function: str = "current_org_ids", **claims: Any) -> set[str]:
@@ -163,6 +164,23 @@ class Teams:
     def titles(self, actor: Actor, **claims: Any) -> set[str]:
         statement = "select title from public.rag_match(%s::extensions.vector, 10)"
         return {title for (title,) in self.ask(actor, statement, str(vector(1)), **claims)}
+
+
+def test_the_documented_memberships_demand_a_second_factor(stack: Stack, people: People):
+    (statement,) = sql_of("own-members.md", "A second factor")
+    with psycopg.connect(stack.database_url()) as connection:
+        connection.execute(statement.encode())
+
+        def orgs(**claims: Any) -> list[tuple[Any, ...]]:
+            become(connection, people.ann, **claims)
+            return connection.execute("select id::text from rag.current_org_ids() as own (id)").fetchall()
+
+        assert (orgs(), orgs(aal="aal1")) == ([], [])
+        own = [(people.acme.id,)]
+        assert orgs(aal="aal2") == own
+        # An API key of the user.
+        assert orgs(rag={"org": people.acme.id, "scopes": ["retrievals:read"]}) == own
+        connection.rollback()
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from time import sleep
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -19,19 +19,12 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy, TooManyReads
 from shared.services import Services
-from tests.actors import (
-    Actor,
-    World,
-    client,
-    hit_arguments,
-    put_arguments,
-    vector,
-    webhook_arguments,
-)
+from tests.actors import Actor, World, client, hit_arguments, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.sql.base.test_value_checks import largest_growth
+from tests.sql.schema_changes import changed_function
 
 READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},
@@ -165,18 +158,6 @@ def test_a_user_has_three_concurrent_direct_searches(people: People, world: Worl
     assert ann.rpc("rag_match", search).status_code == 200
 
 
-@contextmanager
-def changed_function(world: World, name: str, change: Callable[[str], str]) -> Iterator[None]:
-    """A function of schema rag with a changed definition."""
-    ((original,),) = world.sql("select pg_get_functiondef(%s::regproc)", f"rag.{name}")
-    assert change(original) != original
-    world.sql(change(original).replace("%", "%%"))
-    try:
-        yield
-    finally:
-        world.sql(original.replace("%", "%%"))
-
-
 def post(actor: Actor, function: str, content: Any) -> tuple[int, str | None]:
     """Straight to PostgREST, with a body of any form."""
     address = f"http://127.0.0.1:{actor.stack.state.postgrest_port}/rpc/{function}"
@@ -210,11 +191,8 @@ def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtes
 
 def test_a_function_checks_the_size_too(people: People, open_world: World, subtests: pytest.Subtests):
     """For projects that have not set the pre-request function."""
-
-    def without_our_paths(text: str) -> str:
-        return text.replace("^/rpc/(rag_", "^/rpc/(other_")
-
-    with changed_function(open_world, "check_request", without_our_paths):
+    other = "^/rpc/(rag_", "^/rpc/(other_"
+    with changed_function(open_world, "rag.check_request", lambda text: text.replace(*other)):
         for function in LIMITED:
             with subtests.test(function=function):
                 body = json.dumps(arguments_of(open_world, function)).encode().ljust((1 << 20) + 1)
@@ -328,7 +306,7 @@ def test_a_user_s_concurrent_reads_by_the_functions_are_limited(
         assert people.ann.rpc("rag_list_names").status_code == 200
 
 
-def test_the_functions_wait_a_second_for_a_slot_of_a_read(
+def test_sixteen_calls_of_a_user_wait_some_seconds_for_a_slot_of_a_read(
     people: People, open_world: World, services: Services
 ):
     def search() -> Any:
@@ -339,11 +317,13 @@ def test_the_functions_wait_a_second_for_a_slot_of_a_read(
         with pytest.raises(TooManyReads) as refused:
             search()
         assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "3"})
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(18) as pool:
         with taken_slots(open_world, people.ann, "read", 1):
-            waiting = pool.submit(search)
-            sleep(0.2)
-        assert waiting.result() == []
+            calls = [pool.submit(search) for _ in range(18)]
+            first = list(islice(as_completed(calls), 2))
+            assert [type(call.exception()) for call in first] == [TooManyReads] * 2
+            assert sum(call.done() for call in calls) == 2
+        assert [call.result() for call in calls if call not in first] == [[]] * 16
 
 
 def test_every_guarded_function_reports_a_lock(people: People, open_world: World, subtests: pytest.Subtests):
@@ -371,7 +351,7 @@ def test_every_guarded_function_reports_a_lock(people: People, open_world: World
     before, after = {function: state(function) for function in GUARDED}, dict[str, str | None]()
     with psycopg.connect(world.stack.database_url()) as connection:
         connection.execute(lock.encode())
-        with changed_function(world, "begin_call", lambda text: text.replace("'3s'", "'20ms'")):
+        with changed_function(world, "rag.begin_call", lambda text: text.replace("'3s'", "'20ms'")):
             for function in GUARDED:
                 with subtests.test(function=function):
                     # Some functions validate their arguments first, and some read none of these tables.
