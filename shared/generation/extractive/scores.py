@@ -56,6 +56,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         clause = _CLAUSE.match(sentence.text)
         return clause[1] if clause else ""
 
+    headings = frozenset[str]().union(*(content_words(item.heading) for item in candidates.values()))
     clauses = {word for word in form.words if _NUMBER.fullmatch(word)}
 
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
@@ -64,8 +65,8 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         passage = sentence.match.text.casefold()
         names = {word for word in form.names if word in passage}
         own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
-        # A form has the name of its subject in one line.
-        own = own | names if item.kind is StatementKind.FACT else own
+        # A form has the name of its subject in one line, unless a heading divides the subjects.
+        own = own | names - headings if item.kind is StatementKind.FACT else own
         context = context_words(sentence, item) | names
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total

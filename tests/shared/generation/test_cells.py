@@ -147,6 +147,12 @@ def test_a_question_for_the_name_is_answered_by_its_line(embedder: Embedder):
         assert "CHIDI" in answer(embedder, question, PERMIT).text
 
 
+def test_lines_under_the_name_of_another_subject_are_no_answer(embedder: Embedder):
+    text = "## Ann Lee\n\nPhone: 08171-440\nRoom: 12\n\n## Bob Ray\n\nPhone: 08171-441\nRoom: 14"
+    (sentence,) = answer(embedder, "What is the phone number of Bob Ray?", text).sentences
+    assert sentence.text == "Bob Ray: Phone: 08171-441."
+
+
 SUPPLY = (
     "# Supply agreement\n\n## 4. Prices\n\n4.1 Prices are fixed for the first year of the agreement.\n"
     "4.2 Invoices are payable within 45 days.\n4.3 Overdue amounts bear interest at six points."
