@@ -6,6 +6,7 @@ count half.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,6 +20,9 @@ from shared.models.embedding_roles import Role, Roles, each_role
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
 
+# The number of a clause, at its beginning.
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})+")
+_CLAUSE = re.compile(rf"\(?({_NUMBER.pattern})[.)]?\s")
 Embed = Callable[[Sequence[str], Roles], list[list[float]]]
 Scores = Mapping[ExtractedSentence, float]
 
@@ -48,12 +52,21 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     }
     total = sum(rarity.values()) or 1.0
 
+    def clause_of(sentence: ExtractedSentence) -> str:
+        clause = _CLAUSE.match(sentence.text)
+        return clause[1] if clause else ""
+
+    headings = frozenset[str]().union(*(content_words(item.heading) for item in candidates.values()))
+    clauses = {word for word in form.words if _NUMBER.fullmatch(word)}
+
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
+        if clause_of(sentence) in clauses:
+            return 1.0
         passage = sentence.match.text.casefold()
         names = {word for word in form.names if word in passage}
         own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
-        # A form has the name of its subject in one line.
-        own = own | names if item.kind is StatementKind.FACT else own
+        # A form has the name of its subject in one line, unless a heading divides the subjects.
+        own = own | names - headings if item.kind is StatementKind.FACT else own
         context = context_words(sentence, item) | names
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
@@ -69,8 +82,9 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
 
     def share(sentence: ExtractedSentence, item: Statement) -> float:
         lacks_value = form.value and not has_value(sentence.text, form.text)
+        is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
         factors = (
-            (weights.SHARE_OF_SIBLING, form.names_sibling_in(sentence.words)),
+            (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),
             (weights.SHARE_WITHOUT_VALUE, lacks_value or repeats_question(sentence, item)),
             (weights.SHARE_OF_TITLE, sentence.words <= content_words(sentence.match.title)),
         )

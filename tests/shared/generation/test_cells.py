@@ -1,4 +1,4 @@
-"""Questions for one cell of a wide table or one line of a form, in five languages.
+"""Questions for one cell of a wide table, one line of a form or one clause, in five languages.
 
 Of a table: the row with its name, and the named columns; of a form: the line with the value.
 """
@@ -145,3 +145,57 @@ def test_the_line_of_the_subject_is_no_answer_about_the_subject(
 def test_a_question_for_the_name_is_answered_by_its_line(embedder: Embedder):
     for question in ("Who is Okafor?", "What is the first name of Okafor?"):
         assert "CHIDI" in answer(embedder, question, PERMIT).text
+
+
+def test_lines_under_the_name_of_another_subject_are_no_answer(embedder: Embedder):
+    text = "## Ann Lee\n\nPhone: 08171-440\nRoom: 12\n\n## Bob Ray\n\nPhone: 08171-441\nRoom: 14"
+    (sentence,) = answer(embedder, "What is the phone number of Bob Ray?", text).sentences
+    assert sentence.text == "Bob Ray: Phone: 08171-441."
+
+
+SUPPLY = (
+    "# Supply agreement\n\n## 4. Prices\n\n4.1 Prices are fixed for the first year of the agreement.\n"
+    "4.2 Invoices are payable within 45 days.\n4.3 Overdue amounts bear interest at six points."
+)
+MIETE = (
+    "# Mietvertrag\n\n## 2. Miete\n\n2.1 Die Miete ist am dritten Werktag zu zahlen.\n"
+    "2.2 Der Mietvertrag läuft auf Zeit.\n2.3 Nebenkosten werden jährlich abgerechnet."
+)
+BAIL = (
+    "# Bail commercial\n\n## 3. Loyer\n\n3.1 Le bail est signé pour neuf ans.\n"
+    "3.2 La caution est de deux mois.\n3.3 Le loyer est indexé chaque année."
+)
+ESTATUTOS = (
+    "# Estatutos\n\n## 5. Socios\n\n5.1 Los estatutos obligan a todos.\n5.2 La cuota se paga en enero.\n"
+    "5.3 Los socios pueden darse de baja."
+)
+STATUTEN = (
+    "# Statuten\n\n## 6. Leden\n\n6.1 De statuten gelden voor alle leden.\n"
+    "6.2 De bijdrage is vooraf te betalen.\n6.3 Het lidmaatschap eindigt bij opzegging."
+)
+CLAUSES = {
+    "What does clause 4.3 of the supply agreement say?": (SUPPLY, "4.3 Overdue amounts"),
+    "What is agreed in section 4.2 of the agreement?": (SUPPLY, "4.2 Invoices"),
+    "Was regelt Ziffer 2.3 des Mietvertrags?": (MIETE, "2.3 Nebenkosten"),
+    "Was steht in § 2.1 des Mietvertrags?": (MIETE, "2.1 Die Miete"),
+    "Que dit l'article 3.2 du bail commercial ?": (BAIL, "3.2 La caution"),
+    "Quel est le contenu de la clause 3.3 du bail ?": (BAIL, "3.3 Le loyer"),
+    "¿Qué dice el artículo 5.2 de los estatutos?": (ESTATUTOS, "5.2 La cuota"),
+    "¿Qué establece la cláusula 5.3 de los estatutos?": (ESTATUTOS, "5.3 Los socios"),
+    "Wat staat er in artikel 6.2 van de statuten?": (STATUTEN, "6.2 De bijdrage"),
+    "Wat regelt artikel 6.3 van de statuten?": (STATUTEN, "6.3 Het lidmaatschap"),
+}
+
+
+def test_a_clause_is_found_by_its_number(subtests: pytest.Subtests, embedder: Embedder):
+    for question, (text, clause) in CLAUSES.items():
+        with subtests.test(question=question):
+            (sentence, *others) = answer(embedder, question, text).sentences
+            assert sentence.text.startswith(clause)
+            assert not others
+
+
+def test_a_number_within_a_clause_is_not_its_number(embedder: Embedder):
+    text = "# Lease\n\n1.1 The lease refers to clause 4.3 of the agreement.\n4.4 The deposit is paid in May."
+    draft = answer(embedder, "What does clause 4.3 of the agreement say?", text)
+    assert not draft.sentences[0].text.startswith("4.4")

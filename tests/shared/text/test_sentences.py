@@ -36,6 +36,34 @@ def test_sentences_do_not_end_at_abbreviations_or_decimals():
     assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Anzahlung ist bis 23. Februar 2024 zu leisten.",
+        "Am 5. Mai tagt der Rat im Saal.",
+        "Die Frist endet am 1. März um 12 Uhr.",
+        "Der Vertrag gilt vom 1. Januar bis zum 31. Dezember 2026.",
+        "Die Preise gelten ab 15. Sept. 2026 in allen Filialen.",
+        "Das Freibad öffnet am 12. Juni und schließt am 30. August.",
+        "Sie wurde am 3. Oktober gewählt.",
+        "Die Rechnung vom 9. Juli blieb offen.",
+        "Mødet er den 17. August i rådhuset.",
+        "Der 4. November ist ein Feiertag.",
+    ],
+)
+def test_a_date_with_an_ordinal_is_within_a_sentence_of_unknown_language(text: str):
+    assert texts(f"{text} Das ist alles.") == [text, "Das ist alles."]
+
+
+def test_a_number_may_end_a_sentence_before_a_word_that_is_also_a_month():
+    for text in (
+        "The answer is on page 12. May I go?",
+        "We counted 12. March on!",
+        "It was 12. Nobody came.",
+    ):
+        assert len(texts(text)) == 2
+
+
 def test_the_language_tag_chooses_the_rules():
     cases: list[tuple[str, str, list[str]]] = [
         ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
