@@ -31,7 +31,7 @@ BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{d
 # The operators', each with the token of the deployment that opens it.
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
 # Codes of a part of the product that the deployment has switched off.
-SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off", "members_elsewhere")
+SWITCHED_OFF = ("storage_off", "snapshots_off", "api_keys_off", "members_elsewhere")
 # SQL functions that answer without the functions' secret.
 OPEN_TO_BROWSERS = {
     "is_org_member",

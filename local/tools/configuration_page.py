@@ -8,6 +8,7 @@ from shared.config import OTHER_NAMES, ServerSettings, Settings
 
 PATH = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / ".env.example"
+MODELS: dict[str, Any] = Settings.model_json_schema()["$defs"]
 SCHEMA = {
     **Settings.model_json_schema()["properties"],
     **ServerSettings.model_json_schema()["properties"],
@@ -50,7 +51,8 @@ def _values(name: str) -> str:
     if "enum" in schema:
         return ", ".join(schema["enum"])
     if "maximum" not in schema:
-        return "secret" if schema.get("format") == "password" else ""
+        model = MODELS.get(schema.get("contentSchema", {}).get("$ref", "").rpartition("/")[2])
+        return "secret" if "'format': 'password'" in str((schema, model)) else ""
     low = f"{schema['minimum']:,.9g}" if "minimum" in schema else f"above {schema['exclusiveMinimum']:g}"
     return f"{low} to {schema['maximum']:,.9g}"
 

@@ -56,6 +56,13 @@ def test_every_setting_of_the_functions_is_configurable(packaged: Package):
     assert set(ServerSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
 
 
+def test_every_function_that_embeds_gets_the_time_out_of_an_embedding(packaged: Package):
+    embedding = [slug for slug in SLUGS if "OPENAI_API_KEY" in secrets_of(packaged, slug)]
+    assert {"rag-search", "ingest"} <= {*embedding}
+    for slug in embedding:
+        assert packaged.variables(slug)["RAG_LLM_TIMEOUT_SECONDS"] == "<RAG_LLM_TIMEOUT_SECONDS>"
+
+
 def test_health_reads_settings_from_the_same_place_as_the_other_functions(packaged: Package):
     health = packaged.variables("health")
     reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_LLM_MODEL", "RAG_LLM_URL"

@@ -172,6 +172,22 @@ def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):
             assert len(value) <= 3 or value not in message
 
 
+def test_an_error_of_a_json_setting_names_the_declared_field_or_its_documentation(subtests: pytest.Subtests):
+    whole = "JSON as in docs/configuration.md is required"
+    for name, value, message in (
+        ("RAG_OTHER_EMBEDDING", '{"api_key": "hunter2"}', "model: Field required"),
+        ("RAG_OTHER_EMBEDDING", "hunter2", whole),
+        ("RAG_OTHER_EMBEDDING", '["hunter2"]', whole),
+        # A key that is not declared may be a secret.
+        ("RAG_OTHER_EMBEDDING", '{"model": "m", "hunter2": 1}', "Extra inputs are not permitted"),
+        ("RAG_THIRD_PARTY_ISSUERS", '[{"issuer": "https://a.example"}]', "jwks_url: Field required"),
+        ("RAG_THIRD_PARTY_ISSUERS", "{}", whole),
+        ("RAG_METADATA_DENYLISTS", "[]", whole),
+    ):
+        with subtests.test(name=name, value=value), variable(name, value):
+            assert fault() == f"{name}: {message}"
+
+
 def test_a_url_without_a_valid_host_is_refused(subtests: pytest.Subtests):
     for address in (
         "http://", "https://", "https:///rest", "https://:443/rest", "http://999.1.1.1", "http://[1]/",
