@@ -95,32 +95,18 @@ def workspace(services: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
     name = f"workspace {actor.id}"
     texts: dict[str, tuple[str, Row]] = {
-        "Billing outage": (
-            OUTAGE,
-            {
-                "source_type": "incident",
-                "origin": "notion",
-                "uri": "https://notion.example/outage",
-                "occurred_at": datetime(2026, 11, 11, 9, tzinfo=UTC),
-                "author": "priya@example.com",
-                "labels": ("incident", "billing"),
-                "state": "resolved",
-            },
-        ),
+        "Billing outage": (OUTAGE, {
+            "source_type": "incident", "origin": "notion", "uri": "https://notion.example/outage",
+            "occurred_at": datetime(2026, 11, 11, 9, tzinfo=UTC), "author": "priya@example.com",
+            "labels": ("incident", "billing"), "state": "resolved",
+        }),
         "Who owns what": (OWNERSHIP, {"origin": "notion", "occurred_at": datetime(2025, 2, 3, tzinfo=UTC)}),
-        "Duplicate invoices": (
-            TICKET,
-            {
-                "source_type": "issue",
-                "origin": "github",
-                "occurred_at": datetime(2026, 8, 20, tzinfo=UTC),
-                "author": "alice@example.com",
-                "labels": ("billing",),
-                "state": "open",
-            },
-        ),
+        "Duplicate invoices": (TICKET, {
+            "source_type": "issue", "origin": "github", "occurred_at": datetime(2026, 8, 20, tzinfo=UTC),
+            "author": "alice@example.com", "labels": ("billing",), "state": "open",
+        }),
         "Canteen": (MENU, {}),
-    }
+    }  # fmt: skip
     documents = [NewDocument(title, text, **fields) for title, (text, fields) in texts.items()]
     # In one call, since many tests need a workspace of their own.
     stored = ingest_many(services.database, services.embedder, actor.principal, name, documents)

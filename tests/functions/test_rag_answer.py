@@ -161,12 +161,3 @@ def test_a_model_s_abstention_is_insufficient_context(
             assert body["confidence_detail"]["because"][-1] == "The model found no answer in the passages."
     body = ask_through(gateway, settings, people, "When does the kettle switch off?")
     assert body["answer"]["text"].startswith("NO_ANSWER is")
-
-
-def test_low_confidence_skips_the_model(
-    people: People, services: Services, settings: Settings, gateway: StandIn
-):
-    tell(services, people.ann, "Kettle manual", KETTLE)
-    answer = ask_through(gateway, settings, people, "Who won the football world cup?")
-    assert answer["status"] == "insufficient_context"
-    assert gateway.requests == []

@@ -26,6 +26,7 @@ from local.stack import Stack
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
+from tests.external_programs import completed
 from tests.stand_in_server import Reply, StandIn
 
 SEARCH, ANSWER = "/api/rag/search", "/api/rag/answer"
@@ -69,14 +70,8 @@ def test_only_selected_functions_are_imported():
         "import sys; from functions.server import create; create();"
         "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "}
+    process = completed([sys.executable, "-c", code], env=environment)
     assert process.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
 
 

@@ -23,6 +23,7 @@ from local.stack import Stack
 from local.tools import migrations
 from local.verify_command import deployment_of
 from tests.actors import World, vector
+from tests.external_programs import completed
 from tests.sql.passages import deployed_with
 from tests.sql.schema_changes import changed_function, schema_change
 from verify import command, recall, temporary_rows
@@ -205,17 +206,18 @@ def test_the_documented_table_of_members_is_no_difference(world: World, deployme
 
 
 GRANTED = "grant insert, update, delete on public.team_members to authenticated, anon; "
+WRITES = {
+    "a user without an org adds themselves as authenticated",
+    "a member of another org moves to the victim org", "a member becomes an admin",
+    "a member removes an admin", "an admin of another org removes an admin",
+}  # fmt: skip
 OWN_POLICIES = {
     "row security off": (
         "alter table public.team_members disable row level security",
-        {
-            "a user without an org adds themselves as authenticated",
+        WRITES
+        | {
             "a user without an org adds themselves as anon",
-            "a member of another org moves to the victim org",
-            "a member becomes an admin",
             "a user without an org takes the row of a member",
-            "a member removes an admin",
-            "an admin of another org removes an admin",
         },
     ),
     "a user adds themselves and changes their own row, and everyone sees and deletes rows": (
@@ -225,13 +227,7 @@ OWN_POLICIES = {
         "using (user_id = auth.uid()); "
         "create policy deleted on public.team_members for delete to authenticated using (true); "
         "create policy seen on public.team_members for select to authenticated using (true)",
-        {
-            "a user without an org adds themselves as authenticated",
-            "a member of another org moves to the victim org",
-            "a member becomes an admin",
-            "a member removes an admin",
-            "an admin of another org removes an admin",
-        },
+        WRITES,
     ),
 }
 
@@ -344,31 +340,20 @@ def test_triggers_of_users_do_not_run_for_temporary_users(stack: Stack, deployme
 def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deployment, str]]:
     url = deployment.database_url
     password = stack.state.password
-    return [
-        (replace(deployment, database_url="nothing"), "RAG_DATABASE_URL is not the URL of a database"),
-        (replace(deployment, database_url=url.replace(password, "wrong")), "it refused the password"),
-        (replace(deployment, database_url="postgresql://127.0.0.1:1/x"), "there is no connection"),
-        (replace(deployment, database_url="postgresql://127.0.0.1:6543/x"), "the port 6543 of the pooler"),
-        (
-            replace(deployment, database_url=stack.database_url("authenticator")),
-            "Row security binds the role",
-        ),
-        (replace(deployment, signing_key="x" * 40), "does not accept tokens that this signing key signs"),
-        (
-            replace(deployment, signing_key={"alg": "ES256"}),
-            "The signing key cannot sign. Set RAG_SIGNING_KEY",
-        ),
-        (replace(deployment, functions_secret="x" * 32), "RAG_FUNCTIONS_SECRET is not the secret"),
-        (replace(deployment, anon_key="another"), "refuses SUPABASE_PUBLISHABLE_KEY"),
-        (
-            replace(deployment, project_url="http://127.0.0.1:1"),
-            "no answer from 127.0.0.1: check SUPABASE_URL",
-        ),
-        (
-            replace(deployment, url=f"{deployment.url}/nothing"),
-            "/nothing/health returned an error. Check --url.",
-        ),
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"database_url": "nothing"}, "RAG_DATABASE_URL is not the URL of a database"),
+        ({"database_url": url.replace(password, "wrong")}, "it refused the password"),
+        ({"database_url": "postgresql://127.0.0.1:1/x"}, "there is no connection"),
+        ({"database_url": "postgresql://127.0.0.1:6543/x"}, "the port 6543 of the pooler"),
+        ({"database_url": stack.database_url("authenticator")}, "Row security binds the role"),
+        ({"signing_key": "x" * 40}, "does not accept tokens that this signing key signs"),
+        ({"signing_key": {"alg": "ES256"}}, "The signing key cannot sign. Set RAG_SIGNING_KEY"),
+        ({"functions_secret": "x" * 32}, "RAG_FUNCTIONS_SECRET is not the secret"),
+        ({"anon_key": "another"}, "refuses SUPABASE_PUBLISHABLE_KEY"),
+        ({"project_url": "http://127.0.0.1:1"}, "no answer from 127.0.0.1: check SUPABASE_URL"),
+        ({"url": f"{deployment.url}/nothing"}, "/nothing/health returned an error. Check --url."),
     ]
+    return [(replace(deployment, **each), text) for each, text in changes]
 
 
 def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
@@ -567,15 +552,7 @@ def test_the_command_reads_its_settings_from_standard_input(stack: Stack, tmp_pa
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command_line = [sys.executable, "-m", "verify", "--stdin", *arguments]
-        return subprocess.run(
-            command_line,
-            input=text,
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return completed(command_line, input=text, env=environment, cwd=tmp_path)
 
     listed = run(lines, "--dry-run")
     assert (listed.returncode, listed.stderr) == (command.SAME, "")
