@@ -71,12 +71,11 @@ def grow_older(world: World, seconds: float) -> None:
     world.sql("update rag.query_embeddings set created_at = created_at - make_interval(secs => %s)", seconds)
 
 
-def test_the_same_question_of_the_same_user_is_embedded_once(
-    service: StandIn, remote: Services, people: People
-):
+def test_the_same_question_of_the_same_user_is_embedded_once(service: StandIn, made: Made, people: People):
+    """Whichever instance embedded it."""
     answers_with(service, 1, 2)
-    assert embedded(remote, people.ann) == vector(1)
-    recalled = embedded(remote, people.ann)
+    assert embedded(made(), people.ann) == vector(1)
+    recalled = embedded(made(), people.ann)
     assert recalled == close_to(1)
     assert {type(number) for number in recalled} <= {int, float}
     assert len(service.requests) == 1
