@@ -302,7 +302,7 @@ def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest
             convert(data, name, None)
 
 
-def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Subtests):
+def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests):
     broken: dict[str, tuple[bytes, str, str]] = {
         "nothing": (b"", "a.txt", "empty_file"),
         "white space": (b" \n\t ", "a.txt", "empty_file"),
