@@ -119,7 +119,9 @@ def test_the_page_of_settings_is_generated():
 
 
 def test_a_setting_that_may_contain_a_secret_is_marked():
-    rows = [line for line in configuration_page.page().splitlines() if re.search(r"\|[^|]*\| secret \|", line)]
+    rows = [
+        line for line in configuration_page.page().splitlines() if re.search(r"\|[^|]*\| secret \|", line)
+    ]
     marked = {line.split("`")[1] for line in rows}
     assert marked >= {"OPENAI_API_KEY", "RAG_OTHER_EMBEDDING"}
     assert "RAG_THIRD_PARTY_ISSUERS" not in marked
