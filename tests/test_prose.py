@@ -22,7 +22,8 @@ AVOIDED = re.compile(
 QUOTED = re.compile(r"```.*?```|`[^`]*`|\"[^\"\n]*\"|“[^”]*”", re.DOTALL)
 CODE = ("shared", "functions", "local", "bench", "verify", "sdk/python", "tests")
 PAGES = (
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "sql/README.md", "sdk/*/README.md",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "sql/README.md",
+    "sdk/*/README.md",
 )  # fmt: skip
 COMMENTED = (
     "Makefile",
