@@ -78,7 +78,7 @@ class Closeable(Protocol):
 
 
 class Services:
-    """Safe to use from many threads. Of callers it has only what its caches keep by user."""
+    """Safe to use from many threads. Its caches separate the data of users."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

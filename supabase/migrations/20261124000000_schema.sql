@@ -816,7 +816,8 @@ comment on function rag.begin_call is
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
--- Checks of a call before its function runs: PostgREST's pre-request function, and the size of a direct call.
+-- PostgREST's pre-request function, which runs before an exposed function: the size of a direct call; the trace id and
+-- the state of the replica for other calls.
 
 create function rag.check_direct_size()
 returns void
@@ -913,8 +914,8 @@ comment on function rag.check_request is
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
   'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
 
--- Checks at the start of each exposed function, by limit_direct_call, begin_call or begin_write: the caller has an org,
--- and the number of calls of one user that run at the same time.
+-- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls of a user; plans of a
+-- session. rag.begin_call is in 20_functions_secret.sql.
 
 create function rag.require_org()
 returns void

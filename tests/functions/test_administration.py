@@ -467,6 +467,8 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
         actor.request("GET", "/v1/collections")
     # (Kim belongs to another org too, which no caller sees here.)
     assert counts() == (2, 4)
+    of_bolt = "select owner_id::text, total from rag.org_calls where org_id = %s"
+    assert world.sql(of_bolt, people.bolt.id) == [(people.bob.id, 1)]
     token = key(people.kim, org_id=people.acme.id, scopes=["documents:read"])
     people.kim.request("GET", "/v1/collections", token=token)
     assert counts() == (3, 6)

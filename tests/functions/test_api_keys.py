@@ -15,12 +15,14 @@ from jose import jwt
 from pydantic import ValidationError
 
 from functions import api_keys
+from shared.access import api_key_authenticator
 from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import UNTRUSTED_KEY, Signer
 from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
+from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, proxy_to, services_with
@@ -517,6 +519,18 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, proc
         ids = list(pool.map(lambda key: (key, process.ring.principal(key)), [*owners] * 16))
     for key, principal in ids:
         assert principal.user_id == jwt.get_unverified_claims(principal.token)["sub"] == owners[key]
+
+
+def test_a_full_cache_evicts_keys_and_looks_them_up_again(
+    people: People, services: Services, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 1)
+    assert services.signer
+    small = ApiKeyAuthenticator(services.database, services.signer)
+    keys = [create(people.ann) for _ in range(2)]
+    for key in keys * 2:
+        assert small.principal(key["key"]).key_id == key["id"]
+        assert len(small._sessions) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")

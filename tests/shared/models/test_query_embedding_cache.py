@@ -88,6 +88,19 @@ def test_an_expired_question_and_the_oldest_above_the_maximum_are_embedded_again
         assert len(service.requests) == count
 
 
+def test_the_questions_of_one_user_displace_that_user_s_own(
+    service: StandIn, made: Made, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    answers_with(service, 1)
+    monkeypatch.setattr(query_embedding_cache, "MAX_OF_A_USER", 2)
+    monkeypatch.setattr(query_embedding_cache, "MAX_EMBEDDINGS", 3)
+    small = made()
+    asked = [(people.bob, "a", 1), *((people.ann, text, count) for count, text in enumerate("abcd", start=2))]
+    for actor, text, count in [*asked, (people.bob, "a", 5), (people.ann, "c", 5), (people.ann, "b", 6)]:
+        embedded(small, actor, text)
+        assert len(service.requests) == count, (actor, text)
+
+
 def test_a_search_and_an_answer_embed_once_and_have_the_same_results(
     service: StandIn, remote: Services, people: People
 ):
