@@ -39,8 +39,9 @@ the functions secret are named in both, and must agree: neither wins. `select * 
 the functions secret as a hash.
 
 Many embedding models expect a prefix or a request parameter that says whether a text is a question or a
-document. The known models get it by their name (`shared/models/embedding_roles.py`). `RAG_EMBEDDING_ROLES`
-sets another: `{"my-model": {"question": "query: ", "document": "passage: "}}`, or with parameters
+document. The known models get it by their name, which may have an owner before and a tag or quantization after it:
+E5, BGE, Nomic, Arctic, mixedbread, EmbeddingGemma, Gemini, Qwen3-Embedding, GTE-Qwen, Jina 3 to 5, Cohere, Voyage and others of
+`shared/models/embedding_roles.py`. `RAG_EMBEDDING_ROLES` sets another: `{"my-model": {"question": "query: ", "document": "passage: "}}`, or with parameters
 `{"my-model": {"question": {"input_type": "query"}, "document": {"input_type": "passage"}}}`. Embeddings of
 another form of documents cannot be compared with the stored ones. So the database has the model under
 another name, such as `my-model [3f2a]`, which the start-up log and `/health` show. Embed the stored chunks
