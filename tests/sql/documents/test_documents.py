@@ -187,6 +187,14 @@ def test_the_documented_statement_adds_metadata_that_filters_find(people: People
     assert world.sql(chunks, document_id) == before
 
 
+def test_the_documented_statement_finds_documents_of_the_same_content(people: People, world: World):
+    (statement,) = sql_of("ingestion.md", "Duplicates and versions")
+    twins = [people.ann.put([vector(1)], collection=name, content="0 Hay") for name in ("a", "b")]
+    people.ann.put([vector(1)], collection="a", content="0 Straw")
+    ((_, ids, titles),) = world.sql(statement.replace("<org>", people.acme.id))
+    assert ([*map(str, ids)], len(titles)) == (twins, 2)
+
+
 def assert_copies_match(world: World, people: People, count: int = 2) -> None:
     """Filters read the chunk, responses show the document: they must say the same."""
     differing = world.sql(
