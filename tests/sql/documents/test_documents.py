@@ -116,7 +116,7 @@ def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.
 
 
 def test_the_documented_statement_changes_owner_collection_and_language(people: People, world: World):
-    (statement,) = sql_of("operations.md", "Another owner, collection or language")
+    statement = sql_of("operations.md", "Another owner, collection or language")[0]
     statement = statement.replace("<org>", people.acme.id)
     document_id = put(world, people.ann, "les chevaux mangent", private=True, external_id="x")
     put(world, people.ann, "z", collection="other")
@@ -136,6 +136,60 @@ def test_the_documented_statement_changes_owner_collection_and_language(people: 
     world.sql(statement.replace("owner_id = null", change).replace("<user>", people.alf.id))
     assert found(people.ann, "cheval", collection_id=other, lang="fr") == [document_id]
     assert_copies_match(world, people)
+
+
+def test_the_documented_statements_give_a_private_collection_away(people: People, world: World):
+    """To a member, with a name that says whose it is, and then to the org."""
+    documents, collections, _ = [
+        text.replace("<org>", people.acme.id)
+        for text in sql_of("operations.md", "Another owner, collection or language")
+    ]
+    name = f"notes:u:{people.ann.id}"
+    document_id = put(world, people.ann, "les chevaux mangent", collection=name, external_id="x")
+
+    def found(who: Actor) -> list[str]:
+        return [row["document_id"] for row in search(world, who, "mangent", mode="keyword")]
+
+    assert (found(people.ann), found(people.alf)) == ([document_id], [])
+    world.sql(documents.replace("<user>", people.ann.id))
+    assert (found(people.ann), found(people.alf)) == ([document_id], [])
+    to_alf = f"owner_id = '{people.alf.id}', name = regexp_replace(name, ':u:[^:]*$', ':u:{people.alf.id}')"
+    rest = collections.partition(" where ")[2].replace("<user>", people.ann.id)
+    world.sql(f"update rag.collections set {to_alf} where {rest}")
+    also_private = documents.replace("owner_id is null", f"owner_id is null or owner_id = '{people.alf.id}'")
+    world.sql(
+        also_private.replace("owner_id = null", f"owner_id = '{people.alf.id}'").replace(
+            "<user>", people.ann.id
+        )
+    )
+    assert (found(people.ann), found(people.alf)) == ([], [document_id])
+    world.sql(collections.replace("<user>", people.alf.id))
+    world.sql(documents.replace("<user>", people.alf.id))
+    assert found(people.ann) == found(people.alf) == [document_id]
+    assert put(world, people.alf, "ils mangent", collection="notes", external_id="x") == document_id
+    assert_copies_match(world, people, 1)
+
+
+def test_the_documented_statement_adds_metadata_that_filters_find(people: People, world: World):
+    statement = sql_of("operations.md", "Another owner, collection or language")[2]
+    document_id = people.ann.put([vector(1)], metadata={"year": 2020, "team": "a"})
+    home = stored(world, document_id)["collection_id"]
+    chunks = "select id, embedding::text from rag.chunks where document_id = %s"
+    before = world.sql(chunks, document_id)
+    world.sql(statement.replace("<org>", people.acme.id).replace("<collection>", home))
+    for metadata in ({"department": "HR"}, {"year": {"$gte": 2026}}, {"team": "a"}):
+        (row,) = people.alf.match(vector(1), metadata=metadata)
+        assert row["document_id"] == document_id
+    assert people.alf.match(vector(1), metadata={"year": 2020}) == []
+    assert world.sql(chunks, document_id) == before
+
+
+def test_the_documented_statement_finds_documents_of_the_same_content(people: People, world: World):
+    (statement,) = sql_of("ingestion.md", "Duplicates and versions")
+    twins = [people.ann.put([vector(1)], collection=name, content="0 Hay") for name in ("a", "b")]
+    people.ann.put([vector(1)], collection="a", content="0 Straw")
+    ((_, ids, titles),) = world.sql(statement.replace("<org>", people.acme.id))
+    assert ([*map(str, ids)], len(titles)) == (twins, 2)
 
 
 def assert_copies_match(world: World, people: People, count: int = 2) -> None:
