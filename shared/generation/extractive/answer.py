@@ -7,7 +7,7 @@ from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import has_value
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
-from shared.generation.extractive.choice import choose, excerpt, newest_versions
+from shared.generation.extractive.choice import choose, excerpts, newest_versions
 from shared.generation.extractive.scores import Embed, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, without_replaced
@@ -67,7 +67,7 @@ def extract(
     newest, older = newest_versions(best_ones, list(candidates))
     if not is_direct:
         # An excerpt is context: its other versions are no conflict.
-        newest += excerpt([*newest, *older], matches, list(candidates), scores)
+        newest += excerpts([*newest, *older], matches, list(candidates), scores)
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]
     paragraphs = [] if is_direct else [indirect]

@@ -93,28 +93,37 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     return chosen
 
 
-def excerpt(
+def excerpts(
     chosen: Sequence[ExtractedSentence],
     matches: Sequence[Match],
     candidates: Sequence[ExtractedSentence],
     scores: Scores,
 ) -> list[ExtractedSentence]:
-    """The statement with the best score, to which its passage's rank adds, and the nearest ones of that
-    passage, without those that a chosen one repeats. `matches`: best first."""
+    """Of three passages the statement with the best score, to which the passage's rank adds, and the nearest
+    ones of the passage, without those that another one repeats or that a newer one contradicts. `matches`:
+    best first."""
     ranks = {match.chunk_id: rank for rank, match in enumerate(matches, start=1)}
-    best = max(scores, key=lambda one: scores[one] + weights.RANK_WEIGHT / ranks[one.match.chunk_id])
-    passage = [one for one in candidates if one.match is best.match]
-    middle = passage.index(best)
-    # Of two equally near ones the later first.
-    positions = sorted(range(len(passage)), key=lambda at: (abs(at - middle), at < middle))
-    nearest = [passage[at] for at in positions]
-    lengths = accumulate(len(one.text) for one in nearest)
-    return [
-        replace(one, is_excerpt=True)
-        for one, length in zip(nearest, lengths, strict=True)
-        if length <= weights.EXCERPT_CHARACTERS
-        and not any(_repeats(one.words, other.words) for other in chosen)
-    ]
+    ranked = sorted(scores, key=lambda one: -scores[one] - weights.RANK_WEIGHT / ranks[one.match.chunk_id])
+    best_of: dict[str, ExtractedSentence] = {}
+    for one in ranked:
+        best_of.setdefault(one.match.chunk_id, one)
+    outdated = {conflict.older for conflict in conflicting(candidates)}
+    added: list[ExtractedSentence] = []
+    for best in list(best_of.values())[: weights.EXCERPTS]:
+        passage = [one for one in candidates if one.match is best.match]
+        middle = passage.index(best)
+        # Of two equally near ones the later first.
+        positions = sorted(range(len(passage)), key=lambda at: (abs(at - middle), at < middle))
+        nearest = [passage[at] for at in positions]
+        lengths = accumulate(len(one.text) for one in nearest)
+        added += [
+            replace(one, is_excerpt=True)
+            for one, length in zip(nearest, lengths, strict=True)
+            if length <= weights.EXCERPT_CHARACTERS
+            and one not in outdated
+            and not any(_repeats(one.words, other.words) for other in (*chosen, *added))
+        ]
+    return added
 
 
 def _lists(

@@ -11,9 +11,9 @@ SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE, SHARE_OF_TITLE = 0.3, 0.7, 0.3
 SHARE_OF_CONTEXT = 0.5
 # An answer whose best score is lower does not answer directly.
 DIRECT_SCORE = 0.5
-# Such an answer has an excerpt of a passage. RANK_WEIGHT is added to the scores in the passage that the
+# Such an answer has excerpts of three passages. RANK_WEIGHT is added to the scores in the passage that the
 # search ranked first, half of it in the next one, a third of it in the one after that.
-EXCERPT_CHARACTERS, RANK_WEIGHT = 400, 0.2
+EXCERPTS, EXCERPT_CHARACTERS, RANK_WEIGHT = 3, 300, 0.2
 # The least share of the best score, and that of a next sentence with a pronoun among its first words ("If she
 # cannot be reached, ...").
 MIN_SHARE, MIN_SHARE_OF_PRONOUN, PRONOUN_WORDS = 0.76, 0.4, 4
