@@ -273,7 +273,7 @@ begin
     -- A block has about 128 entries: a term begins a new one after each 128.
     select counted.*, (counted.last - counted.documents) / 128 as block
     from (
-      select posting.key, count(*) as documents, sum(posting.chunks) as chunks, sum(count(*)) over (order by posting.key) as last
+      select posting.key, count(*) as documents, sum(posting.chunks) as chunks, (sum(count(*)) over (order by posting.key))::bigint as last
       from posting
       group by 1
     ) as counted

@@ -5621,7 +5621,7 @@ begin
     -- A block has about 128 entries: a term begins a new one after each 128.
     select counted.*, (counted.last - counted.documents) / 128 as block
     from (
-      select posting.key, count(*) as documents, sum(posting.chunks) as chunks, sum(count(*)) over (order by posting.key) as last
+      select posting.key, count(*) as documents, sum(posting.chunks) as chunks, (sum(count(*)) over (order by posting.key))::bigint as last
       from posting
       group by 1
     ) as counted
@@ -7983,7 +7983,7 @@ as $$
 $$;
 
 comment on function rag.filters_documents is
-  'Whether a scope filters by fields that documents and chunks have, and postings do not.';
+  'Whether a scope filters by fields that documents and chunks have, and segments of the keyword index do not.';
 
 create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
