@@ -111,8 +111,8 @@ comment on column rag.settings.phrase_share is
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
-  'The maximum number of postings that a search reads for a term, highest impact first; for a whole query, eight '
-  'times as many.';
+  'The maximum number of documents of a term that a search reads from the keyword index, highest impact first; for a '
+  'whole query, eight times as many.';
 comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
   'The maximum number of mentions of an entity that a search reads, most prominent first.';

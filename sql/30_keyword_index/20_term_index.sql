@@ -127,8 +127,8 @@ end;
 $$;
 
 -- PostgREST's connections cache plans. A plan made while these tables were empty would scan the filled tables; so these
--- functions disable sequential scans. "offset 0" keeps the order of the joins: under row security the planner expects few
--- rows.
+-- functions disable sequential scans. They read what the joins name first, first: under row security the planner expects few
+-- rows, and might read a document once for each term.
 create function rag.index_totals(org_ids uuid[], collection_ids uuid[])
 returns table (config text, embedding_model text, documents bigint, chunks bigint, length bigint)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -163,7 +163,7 @@ comment on function rag.index_totals is
 
 create function rag.term_counts(org_ids uuid[], collection_ids uuid[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 begin
   return query

@@ -168,7 +168,7 @@ begin
       sources := sources || small.segments;
       source_chunks := source_chunks + small.chunks;
     end loop;
-    perform rag.write_segment(org_id, sources);
+    perform rag.write_segment(org_id, collection_id, owner_id, embedding_model, sources);
   end loop;
 end;
 $$;
@@ -234,7 +234,7 @@ $$;
 
 comment on function rag.remove_from_segment is 'Remove a deleted document and its terms from its segment.';
 
-create function rag.write_segment(org_id uuid, sources bigint[])
+create function rag.write_segment(org_id uuid, collection_id uuid, owner_id uuid, embedding_model text, sources bigint[])
 returns void
 language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -250,17 +250,18 @@ begin
   from (
     select source.segment, source.number, row_number() over (order by source.segment, source.number) as position
     from rag.document_terms as source
-    where source.org_id = org_id and source.segment = any (sources)
+    where source.org_id = org_id and source.segment = any (sources) and source.collection_id = collection_id
+      and source.owner_id is not distinct from owner_id and source.embedding_model = embedding_model
     offset 0
   ) as listed
   where present.org_id = org_id and present.segment = listed.segment and present.number = listed.number;
 
   insert into rag.term_segments (org_id, segment, config, collection_id, owner_id, embedding_model, documents, chunks, length)
-  select org_id, target, member.config, member.collection_id, member.owner_id, member.embedding_model, count(*),
-    sum(member.chunks), sum(member.length)
+  select org_id, target, member.config, collection_id, owner_id, embedding_model, count(*), sum(member.chunks),
+    sum(member.length)
   from rag.document_terms as member
   where member.org_id = org_id and member.segment = target
-  group by 3, 4, 5, 6;
+  group by 3;
 
   insert into rag.term_blocks (org_id, segment, first, collection_id, owner_id, terms, ends, chunks, entries)
   with posting as materialized (
@@ -289,16 +290,10 @@ begin
     join list on list.key = posting.key
     group by 1
   )
-  select org_id, target, dictionary.first, class.collection_id, class.owner_id, dictionary.terms, dictionary.ends,
-    dictionary.chunks, content.entries
+  select org_id, target, dictionary.first, collection_id, owner_id, dictionary.terms, dictionary.ends, dictionary.chunks,
+    content.entries
   from dictionary
-  join content on content.block = dictionary.block
-  cross join (
-    select member.collection_id, member.owner_id
-    from rag.document_terms as member
-    where member.org_id = org_id and member.segment = target
-    limit 1
-  ) as class;
+  join content on content.block = dictionary.block;
 end;
 $$;
 

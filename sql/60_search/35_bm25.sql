@@ -7,7 +7,7 @@ comment on type rag.document_key is 'The key of a document.';
 
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], model text, wanted integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 begin
   return (
@@ -43,7 +43,7 @@ comment on function rag.rank_documents is
 create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
   best rag.document_key[];
@@ -168,7 +168,7 @@ comment on function rag.candidate_documents is
 
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 #variable_conflict use_column
 declare
@@ -188,7 +188,8 @@ begin
   -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places[place.first : place.last] as places,
+    select wanted.org_id, wanted.document_id,
+      found.places[width_bucket(query_term.key - 1, found.terms) + 1 : place.last] as places,
       query_term.weight / keywords.weight_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
     cross join lateral (
@@ -199,11 +200,8 @@ begin
       offset 0
     ) as found
     cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
-    cross join lateral (
-      select width_bucket(query_term.key - 1, found.terms) + 1 as first, width_bucket(query_term.key, found.terms) as last
-      offset 0
-    ) as place
-    where place.first <= place.last
+    cross join lateral (select width_bucket(query_term.key, found.terms) as last offset 0) as place
+    where found.terms[place.last] = query_term.key
   ), whole as (
     select posting.*, sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score

@@ -266,8 +266,8 @@ comment on column rag.settings.phrase_share is
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
-  'The maximum number of postings that a search reads for a term, highest impact first; for a whole query, eight '
-  'times as many.';
+  'The maximum number of documents of a term that a search reads from the keyword index, highest impact first; for a '
+  'whole query, eight times as many.';
 comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
   'The maximum number of mentions of an entity that a search reads, most prominent first.';
@@ -5261,8 +5261,8 @@ end;
 $$;
 
 -- PostgREST's connections cache plans. A plan made while these tables were empty would scan the filled tables; so these
--- functions disable sequential scans. "offset 0" keeps the order of the joins: under row security the planner expects few
--- rows.
+-- functions disable sequential scans. They read what the joins name first, first: under row security the planner expects few
+-- rows, and might read a document once for each term.
 create function rag.index_totals(org_ids uuid[], collection_ids uuid[])
 returns table (config text, embedding_model text, documents bigint, chunks bigint, length bigint)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -5297,7 +5297,7 @@ comment on function rag.index_totals is
 
 create function rag.term_counts(org_ids uuid[], collection_ids uuid[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 begin
   return query
@@ -5516,7 +5516,7 @@ begin
       sources := sources || small.segments;
       source_chunks := source_chunks + small.chunks;
     end loop;
-    perform rag.write_segment(org_id, sources);
+    perform rag.write_segment(org_id, collection_id, owner_id, embedding_model, sources);
   end loop;
 end;
 $$;
@@ -5582,7 +5582,7 @@ $$;
 
 comment on function rag.remove_from_segment is 'Remove a deleted document and its terms from its segment.';
 
-create function rag.write_segment(org_id uuid, sources bigint[])
+create function rag.write_segment(org_id uuid, collection_id uuid, owner_id uuid, embedding_model text, sources bigint[])
 returns void
 language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -5598,17 +5598,18 @@ begin
   from (
     select source.segment, source.number, row_number() over (order by source.segment, source.number) as position
     from rag.document_terms as source
-    where source.org_id = org_id and source.segment = any (sources)
+    where source.org_id = org_id and source.segment = any (sources) and source.collection_id = collection_id
+      and source.owner_id is not distinct from owner_id and source.embedding_model = embedding_model
     offset 0
   ) as listed
   where present.org_id = org_id and present.segment = listed.segment and present.number = listed.number;
 
   insert into rag.term_segments (org_id, segment, config, collection_id, owner_id, embedding_model, documents, chunks, length)
-  select org_id, target, member.config, member.collection_id, member.owner_id, member.embedding_model, count(*),
-    sum(member.chunks), sum(member.length)
+  select org_id, target, member.config, collection_id, owner_id, embedding_model, count(*), sum(member.chunks),
+    sum(member.length)
   from rag.document_terms as member
   where member.org_id = org_id and member.segment = target
-  group by 3, 4, 5, 6;
+  group by 3;
 
   insert into rag.term_blocks (org_id, segment, first, collection_id, owner_id, terms, ends, chunks, entries)
   with posting as materialized (
@@ -5637,16 +5638,10 @@ begin
     join list on list.key = posting.key
     group by 1
   )
-  select org_id, target, dictionary.first, class.collection_id, class.owner_id, dictionary.terms, dictionary.ends,
-    dictionary.chunks, content.entries
+  select org_id, target, dictionary.first, collection_id, owner_id, dictionary.terms, dictionary.ends, dictionary.chunks,
+    content.entries
   from dictionary
-  join content on content.block = dictionary.block
-  cross join (
-    select member.collection_id, member.owner_id
-    from rag.document_terms as member
-    where member.org_id = org_id and member.segment = target
-    limit 1
-  ) as class;
+  join content on content.block = dictionary.block;
 end;
 $$;
 
@@ -8635,7 +8630,7 @@ comment on type rag.document_key is 'The key of a document.';
 
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], model text, wanted integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 begin
   return (
@@ -8671,7 +8666,7 @@ comment on function rag.rank_documents is
 create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
   best rag.document_key[];
@@ -8796,7 +8791,7 @@ comment on function rag.candidate_documents is
 
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 #variable_conflict use_column
 declare
@@ -8816,7 +8811,8 @@ begin
   -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places[place.first : place.last] as places,
+    select wanted.org_id, wanted.document_id,
+      found.places[width_bucket(query_term.key - 1, found.terms) + 1 : place.last] as places,
       query_term.weight / keywords.weight_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
     cross join lateral (
@@ -8827,11 +8823,8 @@ begin
       offset 0
     ) as found
     cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
-    cross join lateral (
-      select width_bucket(query_term.key - 1, found.terms) + 1 as first, width_bucket(query_term.key, found.terms) as last
-      offset 0
-    ) as place
-    where place.first <= place.last
+    cross join lateral (select width_bucket(query_term.key, found.terms) as last offset 0) as place
+    where found.terms[place.last] = query_term.key
   ), whole as (
     select posting.*, sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score

@@ -259,3 +259,41 @@ def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People)
     tail = f"select count(*) from rag.document_terms where {ORGS} and pending = 1"
     assert world.sql(tail, [people.acme.id]) == [(18,)]
     assert drift(world, people) == []
+
+
+def test_no_member_reads_or_writes_the_index_of_private_documents_of_others(world: World, people: People):
+    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)], private=True)
+    passages.put(world, people.ann, "common vanishing", private=True)
+    for table in TABLES:
+        for person in (people.alf, people.bob):
+            assert world.as_user(person, f"select 1 from rag.{table} where owner_id = %s", people.ann.id) == []
+            world.as_user(person, f"delete from rag.{table}")
+            world.as_user(person, f"update rag.{table} set owner_id = null")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                world.as_user(
+                    person,
+                    f"insert into rag.{table} select (jsonb_populate_record(null::rag.{table}, %s)).*",
+                    Jsonb(world.sql(f"select to_jsonb(t) from rag.{table} as t where owner_id = %s", people.ann.id)[0][0]
+                          | {"segment": 0}),
+                )  # fmt: skip
+    assert drift(world, people) == []
+    assert len(passages.search(world, people.ann, "common", top_k=100)) == 41
+
+
+def test_a_fold_leaves_rows_that_another_member_put_into_its_segment(world: World, people: People):
+    """A member may write rows of shared documents only, whichever segment they name."""
+    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(33)])
+    shared = f"select min(segment) from rag.term_segments where {ORGS}"
+    ((segment,),) = world.sql(shared, [people.acme.id])
+    passages.put(world, people.alf, "stranger", private=True)
+    world.as_user(
+        people.alf,
+        "update rag.document_terms set segment = %s, number = 5000, pending = null where owner_id = %s",
+        segment,
+        people.alf.id,
+    )
+    for number in range(3):
+        passages.put_many(world, people.ada, [f"common more{number} {place}" for place in range(33)])
+    assert passages.search(world, people.ann, "stranger") == []
+    rows = f"select count(*) from rag.document_terms where {ORGS} and owner_id is not null and number = 5000"
+    assert world.sql(rows, [people.acme.id]) == [(1,)]
