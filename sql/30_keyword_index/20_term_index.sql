@@ -4,7 +4,7 @@
 --
 -- A document has a row with its terms. The latest documents of a class are its tail, which searches read document by
 -- document. A write that makes the tail too long folds it into a segment: blocks that list, term by term, the documents of
--- up to 2,000 chunks. A search reads one block for each term and segment.
+-- up to 8,000 chunks. A search reads one block for each term and segment.
 --
 -- Terms are stored as hashes. Writes and deletions change all three tables in their own transaction, so a search never
 -- finds words of a deleted text.
@@ -99,8 +99,11 @@ comment on column rag.term_blocks.chunks is 'For each term, the number of chunks
 comment on column rag.term_blocks.entries is
   '(impact << 16) | number of the document in the segment; those of a term together, highest impact first.';
 
--- A block and a document of a few chunks stay in the row: reading from TOAST takes longer.
+-- A block and a document of a few chunks stay in the row: reading from TOAST takes longer. Hashes and entries do not
+-- compress.
 alter table rag.document_terms set (toast_tuple_target = 8160);
+alter table rag.document_terms alter column terms set storage external;
+alter table rag.term_blocks alter column entries set storage external;
 alter table rag.term_blocks set (toast_tuple_target = 8160);
 
 call rag.admit_members('document_terms', 'terms of documents');

@@ -98,8 +98,8 @@ language plpgsql volatile security invoker set search_path = '' set enable_seqsc
 as $$
 #variable_conflict use_variable
 declare
-  -- A merge of 2,000 chunks takes some tenths of a second, and a term''s entries fit into a row.
-  most_chunks constant integer := 2000;
+  -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
+  most_chunks constant integer := 8000;
   waiting record;
   removed rag.document_terms;
   sources bigint[];
