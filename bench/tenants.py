@@ -40,7 +40,8 @@ create index chunks_by_embedding_{{0}} on rag.chunks
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)
 COUNTS = """
-insert into rag.term_segments (org_id, segment, config, collection_id, embedding_model, documents, chunks, length)
+insert into rag.term_segments
+  (org_id, segment, config, collection_id, embedding_model, documents, chunks, length)
 select org_id, 0, 'english', collection_id, embedding_model, count(distinct document_id), count(*), count(*)
 from rag.chunks
 where org_id = any (%s)

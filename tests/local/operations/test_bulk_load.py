@@ -54,7 +54,10 @@ def database(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
 
 
 def empty(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("truncate rag.collections, rag.document_terms, rag.term_segments, rag.term_blocks, rag.deliveries cascade")
+    connection.execute(
+        "truncate rag.collections, rag.document_terms, rag.term_segments, rag.term_blocks, "
+        "rag.deliveries cascade"
+    )
 
 
 def documents(count: int = 600) -> list[NewDocument]:

@@ -32,7 +32,8 @@ LISTED = f"""
     from rag.term_blocks, generate_series(1, cardinality(terms)) as i where {ORGS}
 """
 EXPECTED_TOTALS = f"""
-    select org_id, segment, config, collection_id, owner_id, embedding_model, count(*), sum(chunks)::bigint, sum(length)::bigint
+    select org_id, segment, config, collection_id, owner_id, embedding_model, count(*),
+      sum(chunks)::bigint, sum(length)::bigint
     from rag.document_terms where {ORGS} and pending is distinct from 1 group by 1, 2, 3, 4, 5, 6
 """
 TOTALS = f"""
@@ -72,7 +73,7 @@ def assert_terms(world: World, library: Library) -> None:
     expected = terms_of(world, library.passages)
     words = list({term for counted in expected.values() for term in counted})
     rows = world.sql("select word, rag.term_key(word) from unnest(%s::text[]) as word", words)
-    keys = {word: key for word, key in rows}
+    keys = dict(rows)
     rows = world.sql(
         "select chunks.id::text, term, place & 65535, (place >> 16) & 65535 "
         "from rag.document_terms as stored cross join unnest(terms, places) as entry (term, place) "
@@ -106,7 +107,9 @@ def test_the_index_follows_the_chunks_after_any_writes(world: World, seed: int):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_segments_follow_their_documents_through_folds_merges_and_removals(world: World, people: People, seed: int):
+def test_segments_follow_their_documents_through_folds_merges_and_removals(
+    world: World, people: People, seed: int
+):
     draw = random.Random(seed)  # noqa: S311  # not a secret
     words = [f"w{number}" for number in range(60)]
     before = folded(world)
@@ -123,7 +126,9 @@ def test_segments_follow_their_documents_through_folds_merges_and_removals(world
             world.as_user(people.ann, "delete from rag.documents where external_id = %s", f"n{names[0]}")
     assert drift(world, people) == []
     assert folded(world) - before > 100
-    assert world.sql(f"select count(*) from rag.document_terms where {ORGS} and pending = -1", [people.acme.id]) == [(0,)]
+    assert world.sql(
+        f"select count(*) from rag.document_terms where {ORGS} and pending = -1", [people.acme.id]
+    ) == [(0,)]
 
 
 def test_a_key_that_deletes_a_collection_deletes_its_postings(world: World, people: People):
@@ -218,7 +223,9 @@ def test_concurrent_writers_and_folding_neither_deadlock_nor_drift(world: World,
     assert drift(world, people) == []
 
 
-def test_a_document_deleted_during_a_fold_is_not_found_and_leaves_with_the_next_write(world: World, people: People):
+def test_a_document_deleted_during_a_fold_is_not_found_and_leaves_with_the_next_write(
+    world: World, people: People
+):
     passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)])
     gone = passages.put(world, people.ann, "common vanishing")
     others = [passages.put(world, people.ann, f"common other{number}") for number in range(3)]
@@ -244,7 +251,9 @@ def test_a_fold_that_is_rolled_back_changes_nothing(world: World, people: People
     with psycopg.connect(world.stack.database_url()) as writer:
         become(writer, people.ann)
         for number in range(3):
-            writer.execute("update rag.documents set title = %s where org_id = %s", [f"t{number}", people.acme.id])
+            writer.execute(
+                "update rag.documents set title = %s where org_id = %s", [f"t{number}", people.acme.id]
+            )
         writer.rollback()
     assert drift(world, people) == []
     assert len(passages.search(world, people.ann, "common", top_k=100)) == 30
@@ -265,16 +274,20 @@ def test_no_member_reads_or_writes_the_index_of_private_documents_of_others(worl
     passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)], private=True)
     passages.put(world, people.ann, "common vanishing", private=True)
     for table in TABLES:
+        ((row, *_), *_) = world.sql(
+            f"select to_jsonb(stored) from rag.{table} as stored where owner_id = %s", people.ann.id
+        )
         for person in (people.alf, people.bob):
-            assert world.as_user(person, f"select 1 from rag.{table} where owner_id = %s", people.ann.id) == []
+            assert (
+                world.as_user(person, f"select 1 from rag.{table} where owner_id = %s", people.ann.id) == []
+            )
             world.as_user(person, f"delete from rag.{table}")
             world.as_user(person, f"update rag.{table} set owner_id = null")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 world.as_user(
                     person,
                     f"insert into rag.{table} select (jsonb_populate_record(null::rag.{table}, %s)).*",
-                    Jsonb(world.sql(f"select to_jsonb(t) from rag.{table} as t where owner_id = %s", people.ann.id)[0][0]
-                          | {"segment": 0}),
+                    Jsonb(row | {"segment": 0}),
                 )  # fmt: skip
     assert drift(world, people) == []
     assert len(passages.search(world, people.ann, "common", top_k=100)) == 41

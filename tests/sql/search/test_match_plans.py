@@ -266,7 +266,8 @@ def test_a_plan_made_with_empty_tables_scans_no_full_table(unanalyzed: World):
         world.sql("select pg_stat_force_next_flush()")
         return world.sql(
             "select relname, seq_tup_read from pg_stat_user_tables "
-            "where schemaname = 'rag' and relname = any ('{document_terms,term_segments,term_blocks}') order by 1"
+            "where schemaname = 'rag' and relname = any ('{document_terms,term_segments,term_blocks}') "
+            "order by 1"
         )
 
     passages.put(world, ann, "a-1 a-2")
@@ -303,7 +304,9 @@ def rows_read(world: World, table: str, call: Callable[[], Any]) -> int:
 def test_writes_without_statistics_read_only_their_own_rows(unanalyzed: World):
     """Of an org with many more; comparing each of its rows with each term took minutes."""
     world, ann = unanalyzed, unanalyzed.user(unanalyzed.org())
-    texts = [" ".join(f"w{number * 7 % 2000}x" for number in range(place, place + 100)) for place in range(40)]
+    texts = [
+        " ".join(f"w{number * 7 % 2000}x" for number in range(place, place + 100)) for place in range(40)
+    ]
     passages.put_many(world, ann, texts)
     passages.put(world, ann, "b", collection="notes")
     ((notes,),) = world.sql("select id from rag.collections where name = 'notes'")

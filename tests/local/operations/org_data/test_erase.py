@@ -25,8 +25,8 @@ from verify.actors import Actors
 from verify.victim_objects import record_of
 
 OF_USER = {
-    "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries", "document_terms", "documents",
-    "jobs", "members", "messages", "org_calls", "originals", "query_embeddings",
+    "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries",
+    "document_terms", "documents", "jobs", "members", "messages", "org_calls", "originals", "query_embeddings",
     "rate_limits", "request_counts", "request_records", "sessions",
     "sources", "stored_responses",
 }  # fmt: skip
@@ -101,7 +101,15 @@ def test_an_erased_org_leaves_no_row_and_no_other_row_changes(stack: Stack):
 def rows_of_org(actors: Actors) -> list[tuple[object, ...]]:
     return [
         row
-        for table in ("documents", "chunks", "document_terms", "messages", "api_keys", "members", "audit_events")
+        for table in (
+            "documents",
+            "chunks",
+            "document_terms",
+            "messages",
+            "api_keys",
+            "members",
+            "audit_events",
+        )  # fmt: skip
         for row in actors.sql(f"select * from rag.{table} where org_id = %s order by 1, 2, 3", actors.org_id)
     ]
 
