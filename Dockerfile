@@ -16,6 +16,7 @@ RUN sed -n '/^uv==/,/[^\\]$/p' constraints.txt > uv.txt \
       --constraint constraints.txt --requirement requirements-server.txt
 
 FROM python:3.11-slim-trixie AS server
+LABEL org.opencontainers.image.licenses="Apache-2.0"
 # OCR of pictures and scanned pages: docker build --build-arg OCR_LANGUAGES="eng deu". Without it the image has none.
 ARG OCR_LANGUAGES=""
 # No versions: each build gets the latest security fixes. The languages are words.
@@ -27,6 +28,7 @@ RUN if [ -n "$OCR_LANGUAGES" ]; then \
       && rm -rf /var/lib/apt/lists/*; \
     fi
 COPY --from=packages /venv /venv
+COPY LICENSE NOTICE /app/
 COPY shared /app/shared
 COPY functions /app/functions
 WORKDIR /app

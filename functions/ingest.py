@@ -22,7 +22,7 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services
 from shared.calibration.first_calibration import continue_first_calibration
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_attempts import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import LATEST_CLAIM_SECONDS, BatchResult, BusyOrgs, Jobs, work_until

@@ -35,10 +35,10 @@ from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.retrieval.chunk_search import has_identifier, match, widen
+from shared.retrieval.chunk_search import match, widen
 from shared.retrieval.chunk_search import similar as match_similar
+from shared.retrieval.identifier_lookup import match_identifier, may_be_identifier, with_exact_names
 from shared.services import Services
-from shared.text.identifiers import is_identifier
 from shared.tracing import milliseconds_since, step
 from shared.types import (
     Answer,
@@ -75,7 +75,8 @@ def search(
     started = time.perf_counter()
     if judged and not _share_a_call(services, query, judged):
         judged = None
-    result = _match_identifier(services, caller, query)
+    models = [embedder.model for embedder in services.embedders]
+    result = match_identifier(services.database, caller, models, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
         result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings, judged)
@@ -207,7 +208,7 @@ def judge_matches(
     says if they lack the best passage, and the names that they contain are not `missing`. Reads the
     calibration from the database once a minute."""
     with step("judge"):
-        judged = _with_exact_names(judged, question)
+        judged = with_exact_names(judged, question)
         model = judged[0].model if judged else services.embedder.model
         is_reranked = any(match.relevance is not None for match in judged)
         calibration = services.calibration(caller, model, is_reranked=is_reranked)
@@ -242,7 +243,7 @@ def judge_draft(
         return after_unmentioned(judgement, word) if word else judgement
     if checked is None:
         # A search checks no answer, and the checker's patterns take a tenth of its import.
-        from shared.generation.grounding.answer_check import check_text
+        from shared.generation.grounding.sentence_checker import check_text
 
         checked = check_text(draft.text, matches)
     if notes := contradictions(question, matches, checked):
@@ -252,23 +253,9 @@ def judge_draft(
     )
 
 
-def _may_be_identifier(query: Query) -> bool:
-    """Whether a search by keywords alone may serve."""
-    return query.mode is not Mode.SEMANTIC and is_identifier(query.text)
-
-
 def _share_a_call(services: Services, query: Query, judged: Query) -> bool:
     is_reranked = _is_reranked(services, query)
-    return not _may_be_identifier(query) and is_reranked == _is_reranked(services, judged)
-
-
-def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:
-    """The matches that have the identifier that the query is: a keyword search, nothing is embedded. None
-    when the query is no identifier, or no match has it."""
-    if query.mode is Mode.KEYWORD or not _may_be_identifier(query):
-        return None
-    result = _match(services, caller, replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph))
-    return result if result.matches and has_identifier(result.matches[0], query.text) else None
+    return not may_be_identifier(query) and is_reranked == _is_reranked(services, judged)
 
 
 def _match_and_rerank(
@@ -334,10 +321,3 @@ def _contains(match: Match, other: Match) -> bool:
     """Whether the match is the other's chunk, or has its text among that of its neighbours."""
     is_within = match.span[0] <= other.span[0] and other.span[1] <= match.span[1]
     return match.chunk_id == other.chunk_id or (is_within and match.document_id == other.document_id)
-
-
-def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:
-    """The matches; if the text is an identifier, those that have it get the similarity 1.0."""
-    if not is_identifier(text):
-        return [*candidates]
-    return [replace(match, similarity=1.0) if has_identifier(match, text) else match for match in candidates]

@@ -15,8 +15,8 @@ from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Issuer, Verifier
 from shared.access.orgs_statistics_and_audit_events import list_orgs
 from shared.access.rate_limit import RefusalCache
-from shared.access.token_quotas import Quota, is_exceeded, require
 from shared.access.token_signer import Signer, signer_for, without_user
+from shared.access.token_usage import Quota, is_exceeded, require
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.read_replica import database_for

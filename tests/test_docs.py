@@ -25,6 +25,8 @@ EXAMPLE = (ROOT / ".env.example").read_text()
 # Pages outside docs/, whose links mkdocs does not check.
 LINKING = (
     "README.md",
+    "AGENTS.md",
+    "llms.txt",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "sql/README.md",
@@ -162,6 +164,12 @@ def _broken_links(page: Path) -> Iterator[str]:
 
 def test_links_of_pages_outside_docs_lead_somewhere():
     assert [link for page in LINKING for link in _broken_links(ROOT / page)] == []
+
+
+def test_llms_txt_lists_every_page():
+    pages = {path.relative_to(ROOT).as_posix() for path in DOCS if path.parent.name != "decisions"}
+    linked = set(re.findall(r"\]\((docs/[^)]+)\)", (ROOT / "llms.txt").read_text()))
+    assert pages - linked == set()
 
 
 def test_readme_and_contributing_stay_short():

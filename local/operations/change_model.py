@@ -20,7 +20,7 @@ from rich.progress import Progress
 from local.errors import CommandError
 from local.operations.org_data.database import connected
 from local.progress_columns import columns
-from shared.access.token_quotas import Quota, measured
+from shared.access.token_usage import Quota, measured
 from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed, TextTooLong
 from shared.ingestion.chunking.chunked_document import passage_of

@@ -23,7 +23,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from shared.access import token_quotas
+from shared.access import token_usage
 from shared.api.body_limit import MAX_BODY_BYTES, BodyLimit
 from shared.api.dependencies import get_services
 from shared.api.middleware import Cors, RequestContextMiddleware, UnhandledErrorMiddleware
@@ -193,7 +193,7 @@ class _Route(LazyResponsesRoute):
             result = endpoint(*arguments, **named)
             if isinstance(result, BaseModel):
                 # In this thread, since the middleware would need another one.
-                token_quotas.record_current()
+                token_usage.record_current()
                 status = options.get("status_code") or 200
                 return Response(result.model_dump_json(), status, media_type="application/json")
             return result

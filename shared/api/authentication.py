@@ -22,8 +22,8 @@ from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
 from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
-from shared.access.token_quotas import TokenUsage
 from shared.access.token_signer import principal_at_end
+from shared.access.token_usage import TokenUsage
 from shared.api.dependencies import Core
 from shared.errors import (
     ApiKeysOff,

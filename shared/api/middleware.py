@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.access import token_quotas
+from shared.access import token_usage
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.clients.read_replica import READ_AFTER, Transactions, transactions
@@ -53,7 +53,7 @@ class RequestContextMiddleware:
         trace = self._trace(scope["method"], headers_of_client)
         state = scope.setdefault("state", {})
         state["trace"] = trace
-        usage = state["token_usage"] = token_quotas.TokenUsage()
+        usage = state["token_usage"] = token_usage.TokenUsage()
         of_request = Transactions.of(headers_of_client.get(READ_AFTER))
         status = 0
 
@@ -87,7 +87,7 @@ class RequestContextMiddleware:
             await send(message)
 
         token, token_of_transactions = current.set(trace), transactions.set(of_request)
-        token_of_usage = token_quotas.current.set(usage)
+        token_of_usage = token_usage.current.set(usage)
         try:
             await self._app(scope, receive, respond)
         finally:
@@ -96,7 +96,7 @@ class RequestContextMiddleware:
                 await usage.record_in_thread()
             finally:
                 end()
-                token_quotas.current.reset(token_of_usage)
+                token_usage.current.reset(token_of_usage)
                 transactions.reset(token_of_transactions)
                 current.reset(token)
 

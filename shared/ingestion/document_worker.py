@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from shared.access.token_quotas import Quota, TokenUsage, measured, shares
+from shared.access.token_usage import Quota, TokenUsage, measured, shares
 from shared.clients.download import fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage

@@ -13,8 +13,8 @@ from operator import add
 from threading import Condition
 from typing import Any, Literal, TypeVar
 
-from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
+from shared.access.token_usage import TokenUsage, record, seconds_until_midnight
 from shared.clients.postgrest import Database
 from shared.errors import (
     Conflict,

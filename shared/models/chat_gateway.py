@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from shared.access.token_quotas import Quota, add_call, reported_tokens
+from shared.access.token_usage import Quota, add_call, reported_tokens
 from shared.clients.http_client import async_client, deadline, http_client, read_at_most
 from shared.clients.proxies import proxy_of_url
 from shared.config import Settings

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from shared.access.token_quotas import Quota, add_call, reported_tokens
+from shared.access.token_usage import Quota, add_call, reported_tokens
 from shared.clients.http_client import deadline, http_client, retry_service
 from shared.clients.proxies import proxy_of_url
 from shared.errors import RerankFailed

@@ -13,7 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from shared.access.token_quotas import Quota, add_call, reported_tokens, require
+from shared.access.token_usage import Quota, add_call, reported_tokens, require
 from shared.clients.http_client import deadline, retry_after, retry_service
 from shared.clients.probe_cache import CachedProbe
 from shared.config import EmbeddingForms

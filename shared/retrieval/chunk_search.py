@@ -1,6 +1,5 @@
 """Calls of the SQL functions that find and order chunks."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from shared.clients.postgrest import Database
 from shared.errors import error_details
 from shared.graph.graph_of_rows import graph_of
 from shared.models.vectors import vector_literal
-from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, QueryEmbedding, ResultKind, SearchResult, SimilarTo
 
 # Columns of a row that a match has under the same names.
@@ -158,11 +156,6 @@ def _widened(match: Match, row: dict[str, Any]) -> Match:
     if row["span_start"] < match.span[0]:
         location = {name: value for name, value in location.items() if name not in ("section", "header")}
     return replace(match, text=row["content"], span=(row["span_start"], row["span_end"]), location=location)
-
-
-def has_identifier(match: Match, identifier: str) -> bool:
-    """Whether the match's text or title has the whole identifier, in any case."""
-    return re.search(whole_word(identifier.casefold()), f"{match.title}\n{match.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
 -- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
--- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
+-- it (40_claim_deliveries.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -1601,6 +1601,54 @@ begin
 end;
 $$;
 
+-- Names of private collections: a name that ends in ":u:" and a user's id denotes that user's collection, which only this
+-- user and the org's admins may create or name.
+
+create function rag.owner_in_name(name text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+$$;
+
+comment on function rag.owner_in_name is
+  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
+  'other name.';
+
+create function rag.check_owner_in_name(org_id uuid, name text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
+  then
+    raise exception 'This name belongs to another user. Choose another name.'
+      using errcode = 'PT403', detail = 'another_users_name';
+  end if;
+end;
+$$;
+
+comment on function rag.check_owner_in_name is
+  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
+
+create function rag.new_collection_owner(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
+    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.owner_in_name(new_collection_owner.name);
+end;
+$$;
+
+comment on function rag.new_collection_owner is
+  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
+  'raises, and PT400 for a name that ends in an invalid user id.';
+
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
 -- (20_manage_collections.sql); a collection is also created with the first document that names it.
@@ -1685,51 +1733,6 @@ create policy "a bound key stays in its collection" on rag.collections
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
-
-create function rag.owner_in_name(name text)
-returns uuid
-language sql immutable security invoker set search_path = ''
-as $$
-  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
-$$;
-
-comment on function rag.owner_in_name is
-  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
-  'other name.';
-
-create function rag.check_owner_in_name(org_id uuid, name text)
-returns void
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from rag.current_user_id()
-    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
-  then
-    raise exception 'This name belongs to another user. Choose another name.'
-      using errcode = 'PT403', detail = 'another_users_name';
-  end if;
-end;
-$$;
-
-comment on function rag.check_owner_in_name is
-  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
-
-create function rag.new_collection_owner(org_id uuid, name text)
-returns uuid
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
-  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
-    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
-  end if;
-  return rag.owner_in_name(new_collection_owner.name);
-end;
-$$;
-
-comment on function rag.new_collection_owner is
-  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
-  'raises, and PT400 for a name that ends in an invalid user id.';
 
 create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
@@ -6018,7 +6021,7 @@ comment on function rag.take_upload is
 
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
 -- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
--- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
+-- it (40_claim_deliveries.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -6333,7 +6336,8 @@ create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
   deferrable initially deferred for each row execute function rag.enqueue_document_event();
 
--- Functions that the worker calls to claim, send and finish deliveries, under its own role.
+-- Functions that the worker calls to claim and end deliveries, under its own role.
+-- shared/documents/webhook_delivery_attempts.py sends them, and decides when to try again.
 
 create function rag.clear_deliveries()
 returns void

@@ -20,8 +20,8 @@ from functions import (
     v1_answer,
     v1_search,
 )
-from shared.access.token_quotas import Quota, TokenUsage, record, shares
 from shared.access.token_signer import principal_at_end
+from shared.access.token_usage import Quota, TokenUsage, record, shares
 from shared.config import Settings
 from shared.documents import documents
 from shared.documents.documents import NewUpload

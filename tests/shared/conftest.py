@@ -7,7 +7,7 @@ import pytest
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_attempts import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
 from shared.services import Services

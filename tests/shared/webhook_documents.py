@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.documents import collections, documents, webhooks
 from shared.documents.documents import NewUpload
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_attempts import WebhookSender
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People

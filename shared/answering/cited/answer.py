@@ -12,13 +12,12 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering import request_recording
-from shared.answering.cited.sentence_composer import Composer
+from shared.answering.cited.supported_sentences import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
 from shared.generation.cited_documents import cite
 from shared.generation.generators import GenerationRequest, Generator
-from shared.generation.grounding.answer_check import Stream
-from shared.generation.grounding.sentence_checker import Checker
+from shared.generation.grounding.sentence_checker import Checker, StreamChecker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.prompt import CITED_QUESTION, chat_request
 from shared.generation.refusal_texts import insufficient, missing_note
@@ -121,7 +120,7 @@ async def _check_sentences(
         request.streams,
         retrieval.result.vector,
     )
-    stream: Stream | None = None
+    stream: StreamChecker | None = None
     async with aclosing(pipeline.generate(generator, retrieval.judgement, generation)) as parts:
         async for part in parts:
             if generator is services.extractive:
@@ -140,8 +139,8 @@ async def _check_sentences(
                 yield part
 
 
-def _stream(matches: Sequence[Match]) -> Stream:
-    return Stream(Checker(matches), matches[0].lang)
+def _stream(matches: Sequence[Match]) -> StreamChecker:
+    return StreamChecker(Checker(matches), matches[0].lang)
 
 
 def _extract_sentences(

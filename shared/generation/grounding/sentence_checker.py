@@ -1,4 +1,4 @@
-"""Check of an answer's sentences against its passages, by words.
+"""Check of an answer's sentences against its passages, by words, whole or streamed.
 
 A sentence is compared with each run of one to three sentences of a passage: they must share most of its
 words, weighted by rarity, and all of its numbers, dates, identifiers, addresses, names, negations and
@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from shared.generation.grounding import citation_markers, markup, meta_sentences
+from shared.generation.grounding.answer_segmenter import Segmenter
 from shared.generation.grounding.evidence_windows import EvidencePassages, normalized_text
 from shared.generation.grounding.quotations import Quotations
 from shared.generation.grounding.sentence_support import (
@@ -138,6 +139,35 @@ class Checker:
         number, start, end = location
         begin = self._matches[number].span[0]
         return Evidence(number, begin + start, begin + end)
+
+
+class StreamChecker:
+    """Checks the tokens of a model. The results do not depend on how the text is divided into tokens."""
+
+    def __init__(self, checker: Checker, lang: str | None = None) -> None:
+        self._checker = checker
+        self._segmenter = Segmenter((lang or "en").split("-")[0].lower())
+
+    def feed(self, text: str) -> list[CheckResult]:
+        """The sentences that the text completes."""
+        self._segmenter.feed(text)
+        return self._checked(last=False)
+
+    def close(self) -> list[CheckResult]:
+        """The remaining sentences, without white space at the end of the text."""
+        return self._checked(last=True)
+
+    def _checked(self, *, last: bool) -> list[CheckResult]:
+        results: list[CheckResult] = []
+        while segment := self._segmenter.next(last=last):
+            results.append(self._checker.check(segment.text, segment.before))
+        return results
+
+
+def check_text(text: str, matches: Sequence[Match]) -> list[CheckResult]:
+    """The sentences of a whole answer."""
+    stream = StreamChecker(Checker(matches), matches[0].lang if matches else None)
+    return [*stream.feed(text), *stream.close()]
 
 
 def _frame(reasons: tuple[str, ...]) -> tuple[Verdict, Support]:

@@ -9,8 +9,9 @@ from typing import Any
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.excel_merged_cells import Row, Sheet, repeat_merged
 from shared.ingestion.parsers.excel_sheet_parts import form_controls, headers_and_footers, rich_values
-from shared.ingestion.parsers.excel_tables import Row, Sheet, repeat_merged, tables
+from shared.ingestion.parsers.excel_tables import tables
 from shared.ingestion.parsers.markdown_table import MAX_CELLS
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic

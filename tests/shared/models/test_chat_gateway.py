@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.access.token_quotas import Quota, measured
+from shared.access.token_usage import Quota, measured
 from shared.errors import GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
 from shared.models.chat_gateway import ChatGateway
 from tests.functions.chat_completions_client import DONE, encode, piece

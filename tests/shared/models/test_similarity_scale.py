@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.access.token_quotas import Quota, measured
+from shared.access.token_usage import Quota, measured
 from shared.errors import EmbeddingQuotaExceeded
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed, embedder_for

@@ -1,4 +1,4 @@
-"""Composition of an answer from checked sentences, one by one: supported ones with citations, no others."""
+"""Supported sentences of an answer, composed one by one with citations; others are removed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.documents import documents, webhook_delivery
-from shared.documents.webhook_delivery import CLAIMED, PAUSES, WebhookSender
+from shared.documents import documents, webhook_delivery_attempts
+from shared.documents.webhook_delivery_attempts import CLAIMED, PAUSES, WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, work_until
 from shared.services import Services
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 def test_a_failed_delivery_is_repeated(
     subtests: pytest.Subtests, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(webhook_delivery, "PAUSES", (60,))
+    monkeypatch.setattr(webhook_delivery_attempts, "PAUSES", (60,))
     cases: dict[str, tuple[Reply, int | None, str]] = {
         "500": (Reply(status=500), 500, "refused"),
         "404": (Reply(status=404), 404, "refused"),
@@ -50,7 +50,7 @@ def test_a_failed_delivery_is_repeated(
             desk.bring(f"Kiln {name}")
             service.replies(reply)
             with monkeypatch.context() as short:
-                short.setattr(webhook_delivery, "SECONDS", 0.3 if error == "timed_out" else 60)
+                short.setattr(webhook_delivery_attempts, "SECONDS", 0.3 if error == "timed_out" else 60)
                 assert desk.courier.deliver() == BatchResult(claimed=1)
             assert states(desk.world) == [("waiting", 1, status, error)]
             # Not at once.

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.generation.grounding.answer_check import Stream
-from shared.generation.grounding.sentence_checker import Checker
+from shared.generation.grounding.sentence_checker import Checker, StreamChecker
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
 from tests.shared.generation.grounding.checking import checked
@@ -48,7 +47,7 @@ def test_sentences_do_not_depend_on_token_boundaries(answer: str, data: st.DataO
     whole = checked(CHECKER, answer)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(answer)), max_size=12)))
     for places in (cuts, range(1, len(answer))):
-        stream = Stream(CHECKER)
+        stream = StreamChecker(CHECKER)
         results = []
         for start, end in zip([0, *places], [*places, len(answer)], strict=True):
             results += stream.feed(answer[start:end])
@@ -98,7 +97,7 @@ STREAMS = [
 def test_a_sentence_is_checked_when_the_next_begins_or_its_line_ends(subtests: pytest.Subtests):
     for fed, over in STREAMS:
         with subtests.test(fed=fed):
-            assert len(Stream(CHECKER).feed(fed)) == over
+            assert len(StreamChecker(CHECKER).feed(fed)) == over
 
 
 def test_a_marker_after_the_full_stop_belongs_to_the_sentence_before():
@@ -134,7 +133,7 @@ def test_the_time_for_a_long_answer_is_linear(times: int, subtests: pytest.Subte
         text = part * times
         with subtests.test(text=text[:10]):
             started = process_time()
-            stream = Stream(CHECKER)
+            stream = StreamChecker(CHECKER)
             results = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
             results += stream.close()
             assert process_time() - started < 1.25 * times
@@ -153,7 +152,7 @@ def test_a_lone_surrogate_is_tolerated():
 
 
 def test_a_marker_after_an_unspaced_stop_belongs_to_it():
-    stream = Stream(CHECKER)
+    stream = StreamChecker(CHECKER)
     results = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
     assert [one.text for one in [*results, *stream.close()]] == ["東京にあります。"]
 

@@ -1,4 +1,4 @@
-"""Delivery of events to webhooks, signed as in Standard Webhooks.
+"""Attempts to deliver events to webhooks and the pauses between them; signed as in Standard Webhooks.
 
 Headers webhook-id, webhook-timestamp and webhook-signature: an HMAC-SHA256 over id, time and body
 (https://www.standardwebhooks.com). An event arrives at least once, always with the same id. Addresses of

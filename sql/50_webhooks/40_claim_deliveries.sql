@@ -1,4 +1,5 @@
--- Functions that the worker calls to claim, send and finish deliveries, under its own role.
+-- Functions that the worker calls to claim and end deliveries, under its own role.
+-- shared/documents/webhook_delivery_attempts.py sends them, and decides when to try again.
 
 create function rag.clear_deliveries()
 returns void

@@ -1,8 +1,8 @@
-"""Quotas of tokens by org and day: the exceeded ones, and the usage of a request.
+"""Tokens that a request uses, and the quotas that its org has used up.
 
-The database holds the counts and the limits (sql/90_operations/28_token_quotas.sql). The check of the rate
-limit returns the exceeded quotas, the clients of models add their tokens, and middleware.py records them
-before the response ends. Concurrent requests may exceed a limit by their own tokens.
+The database counts by org and day (sql/90_operations/28_token_quotas.sql). The check of the rate limit
+returns the exceeded quotas, the clients of models add their tokens, and middleware.py records them before the
+response ends. Concurrent requests may exceed a limit by their own tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence

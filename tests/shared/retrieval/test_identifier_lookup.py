@@ -1,0 +1,35 @@
+"""Identifiers and questions."""
+
+import pytest
+
+from shared.retrieval.identifier_lookup import has_identifier
+from shared.text.identifiers import is_identifier
+from tests.shared.examples import match
+
+
+def test_a_name_with_a_digit_or_a_separator_is_an_identifier(subtests: pytest.Subtests):
+    identifiers = (
+        "INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
+        "std::vector", "covid-19", "4821", "ISO9001", "10.1038/s41586-020-2649-2", "é-9",
+    )  # fmt: skip
+    others = (
+        "", "invoice", "well-being", "Why?", "What is INC-4821?", "two words", "e.g.", "-", "/",
+        "a" * 300 + "1",
+    )  # fmt: skip
+    for texts, expected in ((identifiers, True), (others, False)):
+        for text in texts:
+            with subtests.test(text=text):
+                assert is_identifier(text) is expected
+
+
+def test_an_identifier_matches_text_and_title_in_any_case():
+    assert has_identifier(match("The review of inc-4821."), "INC-4821")
+    assert has_identifier(match("The review.", title="INC-4821"), "inc-4821")
+    assert not has_identifier(match("The review of INC 4821."), "INC-4821")
+
+
+def test_a_part_of_a_longer_identifier_does_not_match(subtests: pytest.Subtests):
+    for identifier, text in (("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")):
+        with subtests.test(identifier=identifier, text=text):
+            assert not has_identifier(match(f"The review of {text} is done."), identifier)
+            assert has_identifier(match(f"The review of ({identifier.lower()}), at last."), identifier)
