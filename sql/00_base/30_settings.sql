@@ -67,7 +67,7 @@ create table rag.settings (
   document_share real not null default 0.5 check (document_share between 0 and 1),
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  postings_read integer not null default 500 check (postings_read between 100 and 1000000),
+  postings_read integer not null default 2000 check (postings_read between 100 and 1000000),
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),

@@ -222,7 +222,7 @@ create table rag.settings (
   document_share real not null default 0.5 check (document_share between 0 and 1),
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  postings_read integer not null default 500 check (postings_read between 100 and 1000000),
+  postings_read integer not null default 2000 check (postings_read between 100 and 1000000),
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
@@ -5533,45 +5533,50 @@ comment on function rag.fold_tail is
 
 create function rag.remove_from_segment(gone rag.document_terms)
 returns void
-language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
+declare
+  block record;
+  chunks_left integer[];
 begin
-  update rag.term_blocks as block
-  set terms = changed.terms, ends = changed.ends, chunks = changed.chunks, entries = changed.entries
-  from (
-    select distinct found.first
-    from unnest(gone.terms) as term (key)
+  -- For each block of a term: the positions of the document's terms in it. The arrays come back in their order.
+  for block in
+    select present.first, present.terms, present.ends, present.chunks, present.entries,
+      array(select width_bucket(key, present.terms) from unnest(touched.keys) as key) as positions
+    from (
+      select found.first, array_agg(term.key order by term.key) as keys
+      from (select distinct unnest(gone.terms) as key) as term
+      cross join lateral (
+        select blocks.first
+        from rag.term_blocks as blocks
+        where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first <= term.key
+        order by blocks.first desc
+        limit 1
+      ) as found
+      group by 1
+    ) as touched
     cross join lateral (
-      select blocks.first
+      select blocks.*
       from rag.term_blocks as blocks
-      where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first <= term.key
-      order by blocks.first desc
-      limit 1
-    ) as found
-  ) as touched
-  cross join lateral (
-    select coalesce(array_agg(term.key order by term.i) filter (where term.chunks > 0), '{}') as terms,
-      coalesce(array_agg(term.last - width_bucket(term.last, entry.gone) order by term.i)
-        filter (where term.chunks > 0), '{}') as ends,
-      coalesce(array_agg(term.chunks order by term.i) filter (where term.chunks > 0), '{}') as chunks,
-      coalesce(entry.entries, '{}') as entries
-    from rag.term_blocks as present
-    cross join lateral (
-      select array_agg(item.entry order by item.i) filter (where item.entry & 65535 <> gone.number) as entries,
-        coalesce(array_agg(item.i::integer order by item.i) filter (where item.entry & 65535 = gone.number), '{}') as gone
-      from unnest(present.entries) with ordinality as item (entry, i)
+      where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first = touched.first
       offset 0
-    ) as entry
-    cross join lateral (
-      select item.key, item.last, item.i,
-        item.chunks - (width_bucket(item.key, gone.terms) - width_bucket(item.key - 1, gone.terms)) as chunks
-      from unnest(present.terms, present.ends, present.chunks) with ordinality as item (key, last, chunks, i)
-      offset 0
-    ) as term
-    where present.org_id = gone.org_id and present.segment = gone.segment and present.first = touched.first
-    group by entry.entries, entry.gone
-  ) as changed
-  where block.org_id = gone.org_id and block.segment = gone.segment and block.first = touched.first;
+    ) as present
+  loop
+    chunks_left := array(
+      select term.chunks - case when term.i = any (block.positions)
+        then width_bucket(term.key, gone.terms) - width_bucket(term.key - 1, gone.terms) else 0 end
+      from unnest(block.terms, block.chunks) with ordinality as term (key, chunks, i));
+    update rag.term_blocks as blocks
+    set entries = array(select entry from unnest(block.entries) as entry where entry & 65535 <> gone.number),
+      terms = array(
+        select term.key from unnest(block.terms, chunks_left) as term (key, chunks) where term.chunks > 0),
+      chunks = array_remove(chunks_left, 0),
+      ends = array(
+        select term.last - width_bucket(term.i, block.positions)
+        from unnest(block.ends, chunks_left) with ordinality as term (last, chunks, i)
+        where term.chunks > 0)
+    where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first = block.first;
+  end loop;
 
   update rag.term_segments as segments
   set documents = segments.documents - 1, chunks = segments.chunks - gone.chunks, length = segments.length - gone.length
