@@ -82,10 +82,18 @@ begin
   then
     return null;
   end if;
+  -- No write folds a tail meanwhile.
+  perform pg_advisory_xact_lock(rag.fold_lock(org_id, class.collection_id, class.owner_id, class.embedding_model))
+  from (
+    select distinct terms.collection_id, terms.owner_id, terms.embedding_model
+    from rag.document_terms as terms
+    where terms.org_id = org_id
+    order by 1, 2, 3
+  ) as class;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
 
-  -- Below, the postings change in their totals alone.
+  -- Below, the keyword index changes its model alone.
   perform set_config('rag.words_later', 'true', true);
   with former as materialized (
     select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
@@ -112,19 +120,11 @@ begin
   from changed;
   perform set_config('rag.words_later', '', true);
 
-  with removed as (
-    delete from rag.postings
-    where postings.org_id = org_id and postings.term >= ' ' and postings.term < '!'
-      and postings.document_id = any (documents)
-    returning postings.*
-  )
-  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
-  select removed.org_id, removed.document_id, rag.total_term(rag.config_of_total(removed.term), model),
-    removed.collection_id, removed.owner_id, array_agg(place order by place), max(removed.length),
-    max(removed.impact)
-  from removed
-  cross join unnest(removed.places) as place
-  group by 1, 2, 3, 4, 5;
+  update rag.document_terms set embedding_model = model
+  where document_terms.org_id = org_id and document_terms.embedding_model <> model
+    and (document_terms.pending is distinct from 1 or document_terms.document_id = any (documents));
+  update rag.term_segments set embedding_model = model
+  where term_segments.org_id = org_id and term_segments.embedding_model <> model;
 
   update rag.orgs set embedding_model = model where orgs.id = org_id;
   return to_exchange;
