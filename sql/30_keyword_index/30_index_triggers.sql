@@ -1,23 +1,20 @@
 -- Writes to the keyword index: triggers on chunks and documents, once a statement, and the folding of tails.
+--
+-- A writer locks the rows of documents first, in rag.documents and then here, and then the segments that lose a document, in
+-- order. Folding locks rows of documents only, and skips those that are locked; so it waits for no other transaction.
 
 create function rag.index_words(org_id uuid, document_ids uuid[])
 returns void
 language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
 #variable_conflict use_column
-declare
-  class record;
 begin
   -- Two writers of a document's chunks index it one after the other.
   perform from rag.documents
   where documents.org_id = index_words.org_id and documents.id = any (document_ids)
   order by documents.id
   for no key update;
-  -- In this order: a document that another transaction folds meanwhile is no longer pending when this one goes on.
-  delete from rag.document_terms
-  where org_id = index_words.org_id and document_id = any (document_ids) and pending = 1;
-  update rag.document_terms set pending = -1
-  where org_id = index_words.org_id and document_id = any (document_ids) and pending is null;
+  perform rag.remove_words(index_words.org_id, document_ids);
 
   insert into rag.document_terms (org_id, document_id, collection_id, owner_id, embedding_model, config, chunks, length,
     terms, places)
@@ -58,24 +55,24 @@ begin
         | least(times, 65535)::bigint order by key, ordinal) as places
     from posting
     group by 1, 2
+  ), total as (
+    select document_id, collection_id, owner_id, embedding_model, config, count(*) as chunks, sum(length) as length
+    from counted
+    group by 1, 2, 3, 4, 5
   )
-  select index_words.org_id, document_id, collection_id, owner_id, embedding_model, pg_ts_config.cfgname,
-    count(*), sum(length), coalesce(listed.terms, '{}'), coalesce(listed.places, '{}')
-  from counted
+  select index_words.org_id, document_id, collection_id, owner_id, embedding_model, pg_ts_config.cfgname, chunks, length,
+    coalesce(listed.terms, '{}'), coalesce(listed.places, '{}')
+  from total
   join pg_catalog.pg_ts_config on pg_ts_config.oid = config
-  left join listed using (document_id, embedding_model)
-  group by document_id, collection_id, owner_id, embedding_model, pg_ts_config.cfgname, listed.terms, listed.places;
+  left join listed using (document_id, embedding_model);
 
-  if not exists (select from rag.orgs where orgs.id = index_words.org_id) then
-    return;
-  end if;
-  for class in
-    select distinct collection_id, owner_id, embedding_model
+  perform rag.fold_tail(index_words.org_id, written.class)
+  from (
+    select distinct class
     from rag.document_terms
-    where org_id = index_words.org_id and document_id = any (document_ids) and pending is not null
-  loop
-    perform rag.fold_tail(index_words.org_id, class.collection_id, class.owner_id, class.embedding_model);
-  end loop;
+    where org_id = index_words.org_id and document_id = any (document_ids) and segment is null
+    offset 0
+  ) as written;
 end;
 $$;
 
@@ -83,16 +80,110 @@ comment on function rag.index_words is
   'Rewrite the terms of documents, and fold the tails that become too long. A document''s title counts as part of each of '
   'its chunks, as it does for their embeddings.';
 
-create function rag.fold_lock(org_id uuid, collection_id uuid, owner_id uuid, embedding_model text)
-returns bigint
-language sql immutable security invoker set search_path = ''
+create function rag.remove_words(org_id uuid, document_ids uuid[])
+returns void
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
-  select hashtextextended(format('rag.fold_tail %s %s %s %s', org_id, collection_id, owner_id, embedding_model), 0);
+#variable_conflict use_variable
+declare
+  part record;
+begin
+  -- After it has waited for a fold that moved a document, the next statement sees the document's new segment.
+  perform from rag.document_terms as gone
+  where gone.org_id = org_id and gone.document_id = any (document_ids)
+  order by gone.document_id, gone.class
+  for update;
+  perform from rag.term_segments as segments
+  where segments.org_id = org_id and (segments.class, segments.segment) in (
+    select gone.class, gone.segment
+    from rag.document_terms as gone
+    where gone.org_id = org_id and gone.document_id = any (document_ids) and gone.segment is not null)
+  order by segments.class, segments.segment, segments.config, segments.embedding_model
+  for update;
+
+  for part in
+    select gone.class, gone.segment, array_agg(gone.number) as numbers, count(*) >= (
+      select sum(segments.documents)
+      from rag.term_segments as segments
+      where segments.org_id = org_id and segments.class = gone.class and segments.segment = gone.segment) as is_whole
+    from rag.document_terms as gone
+    where gone.org_id = org_id and gone.document_id = any (document_ids) and gone.segment is not null
+    group by 1, 2
+  loop
+    if not part.is_whole then
+      with lost as materialized (
+        select term.key, count(distinct gone.number)::integer as documents, count(*)::integer as chunks
+        from rag.document_terms as gone
+        cross join unnest(gone.terms) as term (key)
+        where gone.org_id = org_id and gone.class = part.class and gone.segment = part.segment
+          and gone.number = any (part.numbers)
+        group by 1
+      ), touched as materialized (
+        -- For each block: the removed terms in order, and the sums of their documents up to each.
+        select found.first, array_agg(found.key order by found.key) as keys,
+          array_agg(found.chunks order by found.key) as chunks, array_agg(found.documents order by found.key) as documents
+        from (
+          select block.first, lost.key, lost.chunks,
+            sum(lost.documents) over (partition by block.first order by lost.key) as documents
+          from lost
+          cross join lateral (
+            select blocks.first
+            from rag.term_blocks as blocks
+            where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+              and blocks.first <= lost.key
+            order by blocks.first desc
+            limit 1
+          ) as block
+        ) as found
+        group by 1
+      )
+      update rag.term_blocks as blocks
+      set entries = array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)),
+        (terms, ends, chunks) = (
+          select coalesce(array_agg(term.key), '{}'),
+            coalesce(array_agg(term.last - coalesce(touched.documents[place.i], 0)), '{}'),
+            coalesce(array_agg(term.chunks - place.chunks), '{}')
+          from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
+          cross join lateral (
+            select found.i, case when touched.keys[found.i] = term.key then touched.chunks[found.i] else 0 end as chunks
+            from width_bucket(term.key, touched.keys) as found (i)
+          ) as place
+          where term.chunks > place.chunks
+        )
+      from touched
+      where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first = touched.first;
+
+      update rag.term_segments as segments
+      set documents = segments.documents - lost.documents, chunks = segments.chunks - lost.chunks,
+        length = segments.length - lost.length
+      from (
+        select gone.config, gone.embedding_model, count(*) as documents, sum(gone.chunks) as chunks,
+          sum(gone.length) as length
+        from rag.document_terms as gone
+        where gone.org_id = org_id and gone.class = part.class and gone.segment = part.segment
+          and gone.number = any (part.numbers)
+        group by 1, 2
+      ) as lost
+      where segments.org_id = org_id and segments.class = part.class and segments.segment = part.segment
+        and segments.config = lost.config and segments.embedding_model = lost.embedding_model;
+    end if;
+    delete from rag.term_blocks as blocks
+    where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+      and (part.is_whole or blocks.terms = '{}');
+    delete from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = part.class and segments.segment = part.segment
+      and (part.is_whole or segments.documents = 0);
+  end loop;
+  delete from rag.document_terms as gone where gone.org_id = org_id and gone.document_id = any (document_ids);
+end;
 $$;
 
-comment on function rag.fold_lock is 'The advisory lock of a visibility class, which folding its tail takes.';
+comment on function rag.remove_words is
+  'Remove documents and their terms from the index: the blocks of a segment are rewritten once for all of them. Waits for '
+  'transactions that fold or remove documents of the same segments.';
 
-create function rag.fold_tail(org_id uuid, collection_id uuid, owner_id uuid, embedding_model text)
+create function rag.fold_tail(org_id uuid, class bytea)
 returns void
 language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -101,46 +192,28 @@ declare
   -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
   most_chunks constant integer := 8000;
   waiting record;
-  removed rag.document_terms;
-  sources bigint[];
-  source_chunks bigint;
+  sources uuid[];
   small record;
 begin
   loop
-    select count(*) filter (where tail.pending = 1) as documents, sum(tail.chunks) filter (where tail.pending = 1) as chunks,
-      count(*) filter (where tail.pending = -1) as removed into waiting
+    select count(*) as documents, sum(tail.chunks) as chunks into waiting
     from rag.document_terms as tail
-    where tail.org_id = org_id and tail.collection_id = collection_id and tail.pending is not null
-      and tail.owner_id is not distinct from owner_id and tail.embedding_model = embedding_model;
-    exit when waiting.documents <= 32 and coalesce(waiting.chunks, 0) <= 256 and waiting.removed = 0;
-    -- One transaction folds a class at a time; another one leaves it to the next write.
-    exit when not pg_try_advisory_xact_lock(rag.fold_lock(org_id, collection_id, owner_id, embedding_model));
-
-    for removed in
-      select gone.*
-      from rag.document_terms as gone
-      where gone.org_id = org_id and gone.collection_id = collection_id and gone.pending = -1
-        and gone.owner_id is not distinct from owner_id and gone.embedding_model = embedding_model
-      for update
-    loop
-      perform rag.remove_from_segment(removed);
-    end loop;
+    where tail.org_id = org_id and tail.class = class and tail.segment is null;
     exit when waiting.documents <= 32 and coalesce(waiting.chunks, 0) <= 256;
-
     -- Documents that another transaction is changing are skipped.
-    select array_agg(tail.segment), sum(tail.chunks) into sources, source_chunks
+    select array_agg(tail.document_id) as ids, count(*) as documents, sum(tail.chunks) as chunks into waiting
     from (
-      select latest.segment, latest.chunks, sum(latest.chunks) over (order by latest.segment) - latest.chunks as before
+      select free.document_id, free.chunks, sum(free.chunks) over (order by free.document_id) - free.chunks as before
       from (
-        select tail.segment, tail.chunks
+        select tail.document_id, tail.chunks
         from rag.document_terms as tail
-        where tail.org_id = org_id and tail.collection_id = collection_id and tail.pending = 1
-          and tail.owner_id is not distinct from owner_id and tail.embedding_model = embedding_model
+        where tail.org_id = org_id and tail.class = class and tail.segment is null
         for update skip locked
-      ) as latest
+      ) as free
     ) as tail
     where tail.before < most_chunks;
-    exit when sources is null;
+    exit when waiting.documents <= 32 and coalesce(waiting.chunks, 0) <= 256;
+    sources := '{}';
     -- Segments of like size are merged, so that a class has few.
     loop
       select array_agg(part.segment) as segments, sum(part.documents) as documents, sum(part.chunks) as chunks into small
@@ -149,137 +222,84 @@ begin
         from (
           select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks
           from rag.term_segments as segments
-          where segments.org_id = org_id and segments.collection_id = collection_id
-            and segments.owner_id is not distinct from owner_id and segments.embedding_model = embedding_model
-            and segments.segment <> all (sources)
+          where segments.org_id = org_id and segments.class = class and segments.segment <> all (sources)
           group by 1
         ) as whole
-        where whole.chunks <= source_chunks
+        where whole.chunks <= waiting.chunks
       ) as part
-      where part.total + source_chunks <= most_chunks;
-      exit when small.chunks is null or small.chunks < 3 * source_chunks;
+      where part.total + waiting.chunks <= most_chunks;
+      exit when small.chunks is null or small.chunks < least(3 * waiting.chunks, most_chunks / 2);
+      -- All of their documents, or none.
       exit when small.documents > (
         select count(*)
         from (
           select from rag.document_terms as held
-          where held.org_id = org_id and held.segment = any (small.segments) and held.pending is null
+          where held.org_id = org_id and held.class = class and held.segment = any (small.segments)
           for update skip locked
         ) as locked);
       sources := sources || small.segments;
-      source_chunks := source_chunks + small.chunks;
+      waiting.chunks := waiting.chunks + small.chunks;
     end loop;
-    perform rag.write_segment(org_id, collection_id, owner_id, embedding_model, sources);
+    perform rag.write_segment(org_id, class, waiting.ids, sources);
   end loop;
 end;
 $$;
 
 comment on function rag.fold_tail is
-  'Remove the deleted documents of a visibility class from their segments, and fold its tail into a segment if it has more '
-  'than 32 documents or 256 chunks. Never waits: what another transaction holds is left to the next write.';
+  'Fold the tail of a visibility class into a segment if it has more than 32 documents or 256 chunks. What another '
+  'transaction has locked is left to the next write.';
 
-create function rag.remove_from_segment(gone rag.document_terms)
-returns void
-language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
-as $$
-declare
-  block record;
-  chunks_left integer[];
-begin
-  -- For each block of a term: the positions of the document's terms in it. The arrays come back in their order.
-  for block in
-    select present.first, present.terms, present.ends, present.chunks, present.entries,
-      array(select width_bucket(key, present.terms) from unnest(touched.keys) as key) as positions
-    from (
-      select found.first, array_agg(term.key order by term.key) as keys
-      from (select distinct unnest(gone.terms) as key) as term
-      cross join lateral (
-        select blocks.first
-        from rag.term_blocks as blocks
-        where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first <= term.key
-        order by blocks.first desc
-        limit 1
-      ) as found
-      group by 1
-    ) as touched
-    cross join lateral (
-      select blocks.*
-      from rag.term_blocks as blocks
-      where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first = touched.first
-      offset 0
-    ) as present
-  loop
-    chunks_left := array(
-      select term.chunks - case when term.i = any (block.positions)
-        then width_bucket(term.key, gone.terms) - width_bucket(term.key - 1, gone.terms) else 0 end
-      from unnest(block.terms, block.chunks) with ordinality as term (key, chunks, i));
-    update rag.term_blocks as blocks
-    set entries = array(select entry from unnest(block.entries) as entry where entry & 65535 <> gone.number),
-      terms = array(
-        select term.key from unnest(block.terms, chunks_left) as term (key, chunks) where term.chunks > 0),
-      chunks = array_remove(chunks_left, 0),
-      ends = array(
-        select term.last - width_bucket(term.i, block.positions)
-        from unnest(block.ends, chunks_left) with ordinality as term (last, chunks, i)
-        where term.chunks > 0)
-    where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.first = block.first;
-  end loop;
-
-  update rag.term_segments as segments
-  set documents = segments.documents - 1, chunks = segments.chunks - gone.chunks, length = segments.length - gone.length
-  where segments.org_id = gone.org_id and segments.segment = gone.segment and segments.config = gone.config;
-  delete from rag.term_segments as segments
-  where segments.org_id = gone.org_id and segments.segment = gone.segment and segments.documents = 0;
-  delete from rag.term_blocks as blocks
-  where blocks.org_id = gone.org_id and blocks.segment = gone.segment and blocks.entries = '{}';
-  delete from rag.document_terms
-  where document_terms.org_id = gone.org_id and document_terms.segment = gone.segment
-    and document_terms.number = gone.number;
-end;
-$$;
-
-comment on function rag.remove_from_segment is 'Remove a deleted document and its terms from its segment.';
-
-create function rag.write_segment(org_id uuid, collection_id uuid, owner_id uuid, embedding_model text, sources bigint[])
+create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
 returns void
 language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
 #variable_conflict use_variable
 declare
-  -- The first source is a document of the tail, so no other document has this segment.
-  target constant bigint := sources[1];
+  target constant uuid := gen_random_uuid();
 begin
-  delete from rag.term_blocks as blocks where blocks.org_id = org_id and blocks.segment = any (sources);
-  delete from rag.term_segments as segments where segments.org_id = org_id and segments.segment = any (sources);
+  delete from rag.term_blocks as blocks
+  where blocks.org_id = org_id and blocks.class = class and blocks.segment = any (sources);
+  delete from rag.term_segments as segments
+  where segments.org_id = org_id and segments.class = class and segments.segment = any (sources);
   update rag.document_terms as present
-  set segment = target, number = listed.position, pending = null
+  set segment = target, number = listed.number
   from (
-    select source.segment, source.number, row_number() over (order by source.segment, source.number) as position
-    from rag.document_terms as source
-    where source.org_id = org_id and source.segment = any (sources) and source.collection_id = collection_id
-      and source.owner_id is not distinct from owner_id and source.embedding_model = embedding_model
-    offset 0
+    select source.document_id, source.embedding_model, row_number() over () as number
+    from (
+      (select tail.document_id, tail.embedding_model
+      from rag.document_terms as tail
+      where tail.org_id = org_id and tail.class = class and tail.segment is null and tail.document_id = any (document_ids)
+      offset 0)
+      union all
+      (select held.document_id, held.embedding_model
+      from rag.document_terms as held
+      where held.org_id = org_id and held.class = class and held.segment = any (sources)
+      offset 0)
+    ) as source
   ) as listed
-  where present.org_id = org_id and present.segment = listed.segment and present.number = listed.number;
+  where present.org_id = org_id and present.document_id = listed.document_id and present.class = class
+    and present.embedding_model = listed.embedding_model;
 
-  insert into rag.term_segments (org_id, segment, config, collection_id, owner_id, embedding_model, documents, chunks, length)
-  select org_id, target, member.config, collection_id, owner_id, embedding_model, count(*), sum(member.chunks),
-    sum(member.length)
+  insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
+  select org_id, member.collection_id, member.owner_id, target, member.config, member.embedding_model, count(*),
+    sum(member.chunks), sum(member.length)
   from rag.document_terms as member
-  where member.org_id = org_id and member.segment = target
-  group by 3;
+  where member.org_id = org_id and member.class = class and member.segment = target
+  group by member.collection_id, member.owner_id, member.config, member.embedding_model;
 
-  insert into rag.term_blocks (org_id, segment, first, collection_id, owner_id, terms, ends, chunks, entries)
+  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries)
   with posting as materialized (
     select term.key, (min(term.place) >> 54 << 16)::integer | member.number as entry, count(*) as chunks
     from rag.document_terms as member
     cross join unnest(member.terms, member.places) as term (key, place)
-    where member.org_id = org_id and member.segment = target
+    where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
     -- A block has about 128 entries: a term begins a new one after each 128.
     select counted.*, (counted.last - counted.documents) / 128 as block
     from (
-      select posting.key, count(*) as documents, sum(posting.chunks) as chunks, (sum(count(*)) over (order by posting.key))::bigint as last
+      select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
+        (sum(count(*)) over (order by posting.key))::bigint as last
       from posting
       group by 1
     ) as counted
@@ -295,16 +315,21 @@ begin
     join list on list.key = posting.key
     group by 1
   )
-  select org_id, target, dictionary.first, collection_id, owner_id, dictionary.terms, dictionary.ends, dictionary.chunks,
-    content.entries
-  from dictionary
+  select org_id, home.collection_id, home.owner_id, target, dictionary.first, dictionary.terms, dictionary.ends,
+    dictionary.chunks, content.entries
+  from (
+    select distinct segments.collection_id, segments.owner_id
+    from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = class and segments.segment = target
+  ) as home
+  cross join dictionary
   join content on content.block = dictionary.block;
 end;
 $$;
 
 comment on function rag.write_segment is
-  'Replace segments of one visibility class, and documents of its tail, by one segment. The first source is a document of '
-  'the tail, and the caller has locked the rows of all documents.';
+  'Replace segments of one visibility class, and documents of its tail, by one segment. The caller has locked the rows of '
+  'all documents.';
 
 create function rag.index_changed_chunks()
 returns trigger
@@ -315,52 +340,68 @@ begin
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
-  perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
-  from changed
-  group by changed.org_id;
+  if tg_op = 'UPDATE' then
+    perform rag.index_words(different.org_id, array_agg(distinct different.document_id))
+    from (
+      (select org_id, document_id, ordinal, embedding_model, content from changed
+      except select org_id, document_id, ordinal, embedding_model, content from former)
+      union all
+      (select org_id, document_id, ordinal, embedding_model, content from former
+      except select org_id, document_id, ordinal, embedding_model, content from changed)
+    ) as different
+    group by different.org_id;
+  else
+    perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
+    from changed
+    group by changed.org_id;
+  end if;
   return null;
 end;
 $$;
 
 comment on function rag.index_changed_chunks is 'Trigger that rewrites the terms of documents whose chunks changed.';
 
-create function rag.index_changed_document()
+create function rag.index_changed_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  perform rag.index_words(new.org_id, array[new.id]);
+  perform rag.index_words(changed.org_id, array_agg(changed.id))
+  from changed
+  join former on former.org_id = changed.org_id and former.id = changed.id
+  where (former.title, former.lang, former.collection_id, former.owner_id)
+    is distinct from (changed.title, changed.lang, changed.collection_id, changed.owner_id)
+  group by changed.org_id;
   return null;
 end;
 $$;
 
-comment on function rag.index_changed_document is
-  'Trigger that rewrites the terms of a document whose title, language, collection or owner changed.';
+comment on function rag.index_changed_documents is
+  'Trigger that rewrites the terms of documents whose title, language, collection or owner changed.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
   for each statement execute function rag.index_changed_chunks();
 
 create trigger index_words_of_changed_chunks after update on rag.chunks
-  referencing new table as changed
+  referencing old table as former new table as changed
   for each statement execute function rag.index_changed_chunks();
 
 create trigger index_words_of_deleted_chunks after delete on rag.chunks
   referencing old table as changed
   for each statement execute function rag.index_changed_chunks();
 
-create trigger index_words_of_changed_documents
-  after update of title, lang, collection_id, owner_id on rag.documents
-  for each row
-  when ((old.title, old.lang, old.collection_id, old.owner_id)
-    is distinct from (new.title, new.lang, new.collection_id, new.owner_id))
-  execute function rag.index_changed_document();
+create trigger index_words_of_changed_documents after update on rag.documents
+  referencing old table as former new table as changed
+  for each statement execute function rag.index_changed_documents();
 
 create function rag.delete_terms_of_org()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- Otherwise the documents would be deleted later, and their writers, for which the deletion waits, would leave terms.
+  delete from rag.documents where documents.org_id = old.id;
   delete from rag.term_blocks where term_blocks.org_id = old.id;
   delete from rag.term_segments where term_segments.org_id = old.id;
   delete from rag.document_terms where document_terms.org_id = old.id;
@@ -368,9 +409,7 @@ begin
 end;
 $$;
 
-comment on function rag.delete_terms_of_org is 'Trigger that deletes the keyword index of a deleted org.';
+comment on function rag.delete_terms_of_org is 'Trigger that deletes the documents and the keyword index of a deleted org.';
 
--- By its name it follows the triggers of foreign keys (RI_ConstraintTrigger): the documents are deleted by then, after
--- waiting for their writers.
 create trigger delete_terms_of_org after delete on rag.orgs
   for each row execute function rag.delete_terms_of_org();

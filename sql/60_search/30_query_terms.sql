@@ -5,7 +5,8 @@ create type rag.query_term as (
 );
 
 comment on type rag.query_term is
-  'A term of a query. key: rag.term_key of the term. slot: the same for all terms of one word, which each language stems in its own way. config: '
+  'A term of a query. key: its key in the index. slot: the same for all terms of one word, which each language stems in '
+  'its own way. config: '
   'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
   'position: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
   'frequency in the query. documents: the number of documents that contain the term.';
@@ -18,13 +19,13 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision
+  chunk_length double precision, document_length double precision, parts rag.term_segments[]
 );
 
 comment on type rag.keyword_query is
   'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
   'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms.';
+  'in terms. parts: the segments and tails of the scope (rag.index_totals).';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -36,8 +37,10 @@ declare
   chunk_count bigint;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
-    sum(total.length)::double precision / sum(total.chunks), sum(total.length)::double precision / sum(total.documents)
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length
+    sum(total.length)::double precision / nullif(sum(total.chunks), 0),
+    sum(total.length)::double precision / nullif(sum(total.documents), 0),
+    array_agg(total)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.parts
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
 
   with word as (
@@ -73,7 +76,7 @@ begin
     from term
   ), known as (
     select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
-    from rag.term_counts(scope.org_ids, scope.collection_ids,
+    from rag.term_counts(keywords.parts,
       array(select distinct keyed.key from keyed where keyed.frequency > 0)) as counts
   )
   select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term

@@ -20,7 +20,7 @@ begin
         select stored.terms || '{}' as terms, stored.places || '{}' as places
         from rag.document_terms as stored
         where stored.org_id = document.org_id and stored.document_id = document.document_id
-          and stored.embedding_model = model and stored.pending is distinct from -1
+          and stored.embedding_model = model
         offset 0
       ) as present
       cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
@@ -49,14 +49,9 @@ declare
   best rag.document_key[];
 begin
   with part as materialized (
-    select distinct segments.org_id, segments.segment
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select * from rag.term_segments
-      where term_segments.org_id = org.id and term_segments.embedding_model = scope.model
-        and (scope.collection_ids is null or term_segments.collection_id = any (scope.collection_ids))
-      offset 0
-    ) as segments
+    select distinct org_id, class, segment
+    from unnest(keywords.parts)
+    where segment is not null and embedding_model = scope.model
   ), query_term as materialized (
     select counted.*, greatest(1, ceil(read * least(2, parts.number) / greatest(1, parts.number)))::integer as each
     from (
@@ -68,7 +63,7 @@ begin
     where counted.read_before < 8 * read
   ), list as materialized (
     -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select part.org_id, part.segment, query_term.weight / 511 as weight,
+    select part.org_id, part.class, part.segment, query_term.weight / 511 as weight,
       block.entries[span.first : least(span.last, span.first + query_term.each - 1)] as entries,
       case when span.first + query_term.each <= span.last
         then query_term.weight / 511 * (block.entries[span.first + query_term.each] >> 16) / 2 else 0 end as rest
@@ -77,7 +72,8 @@ begin
     cross join lateral (
       select blocks.terms, blocks.ends, blocks.entries
       from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.segment = part.segment and blocks.first <= query_term.key
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first <= query_term.key
       order by blocks.first desc
       limit 1
     ) as block
@@ -87,23 +83,23 @@ begin
     ) as span
     where block.terms[place.i] = query_term.key
   ), scored as (
-    select list.org_id, list.segment, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
+    select list.org_id, list.class, list.segment, entry & 65535 as number,
+      sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
-    group by 1, 2, 3
+    group by 1, 2, 3, 4
   ), segment_score as (
-    select scored.org_id, scored.segment, scored.number, scored.score + whole.rest as score
+    select scored.*, scored.score + whole.rest as estimate
     from scored
-    join (select list.org_id, list.segment, sum(list.rest) as rest from list group by 1, 2) as whole
-      using (org_id, segment)
+    join (select list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3) as whole
+      using (org_id, class, segment)
   ), tail_score as (
     select tail.org_id, tail.document_id, sum(query_term.weight / 511 * (tail.places[place.i] >> 54)) as score
-    from unnest(scope.org_ids) as org (id)
+    from (select distinct org_id, class from unnest(keywords.parts) where segment is null) as part
     cross join lateral (
       select waiting.org_id, waiting.document_id, waiting.terms || '{}' as terms, waiting.places || '{}' as places
       from rag.document_terms as waiting
-      where waiting.org_id = org.id and waiting.pending = 1
+      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
         and waiting.embedding_model = scope.model
-        and (scope.collection_ids is null or waiting.collection_id = any (scope.collection_ids))
       offset 0
     ) as tail
     cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
@@ -115,17 +111,18 @@ begin
   from (
     select * from (
       -- Documents are looked up in this order, until there are enough.
-      (select ranked.org_id, stored.document_id, ranked.score
-      from (select * from segment_score order by score desc, org_id, segment, number offset 0) as ranked
+      (select ranked.org_id, stored.document_id, ranked.estimate as score
+      from (select * from segment_score order by estimate desc, segment, number offset 0) as ranked
       cross join lateral (
         select document_terms.document_id
         from rag.document_terms
-        where document_terms.org_id = ranked.org_id and document_terms.segment = ranked.segment
-          and document_terms.number = ranked.number and document_terms.pending is null
+        where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
+          and document_terms.segment = ranked.segment and document_terms.number = ranked.number
+          and document_terms.embedding_model = scope.model
         offset 0
       ) as stored
       where allowed is null or stored.document_id in (select unnest(allowed))
-      order by ranked.score desc, ranked.org_id, ranked.segment, ranked.number
+      order by ranked.estimate desc, ranked.segment, ranked.number
       limit wanted)
       union all
       (select * from tail_score order by score desc, document_id limit wanted)
@@ -196,7 +193,6 @@ begin
       select stored.length, stored.terms || '{}' as terms, stored.places || '{}' as places
       from rag.document_terms as stored
       where stored.org_id = wanted.org_id and stored.document_id = wanted.document_id
-        and stored.pending is distinct from -1
       offset 0
     ) as found
     cross join (select distinct key, weight from unnest(keywords.terms)) as query_term

@@ -7,15 +7,14 @@ as $$
 #variable_conflict use_column
 declare
   words constant text[] := tsvector_to_array(rag.words(config, name));
+  parts constant rag.term_segments[] := array(select part from rag.index_totals(array[org_id], scope.collection_ids) as part);
 begin
   with counts as (
     select counted.key, counted.documents
-    from rag.term_counts(array[org_id], scope.collection_ids, array(select rag.term_key(word) from unnest(words) as word))
-      as counted
+    from rag.term_counts(parts, array(select rag.term_key(word) from unnest(words) as word)) as counted
   ), total as (
     -- Smoothing by a hundred documents without the words: a few documents do not show how rare a word is.
-    select 100 + coalesce(sum(totals.documents), 0) as documents
-    from rag.index_totals(array[org_id], scope.collection_ids) as totals
+    select 100 + coalesce(sum(part.documents), 0) as documents from unnest(parts) as part
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
       / ln(min(total.documents) + 1)), 0)::double precision,

@@ -76,20 +76,15 @@ declare
   longest_tail constant bigint := 50000;
   to_exchange bigint;
   documents uuid[];
+  segments uuid[];
 begin
   if exists (
     select from rag.chunks_to_embed(org_id, model, '00000000-0000-0000-0000-000000000000', 1))
   then
     return null;
   end if;
-  -- No write folds a tail meanwhile.
-  perform pg_advisory_xact_lock(rag.fold_lock(org_id, class.collection_id, class.owner_id, class.embedding_model))
-  from (
-    select distinct terms.collection_id, terms.owner_id, terms.embedding_model
-    from rag.document_terms as terms
-    where terms.org_id = org_id
-    order by 1, 2, 3
-  ) as class;
+  -- First, as each writer does: a writer that has begun ends before.
+  perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
 
@@ -120,11 +115,28 @@ begin
   from changed;
   perform set_config('rag.words_later', '', true);
 
+  -- Documents with chunks of both models.
+  perform rag.index_words(org_id, array(
+    select terms.document_id
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents)
+    group by 1
+    having count(*) > 1));
   update rag.document_terms set embedding_model = model
-  where document_terms.org_id = org_id and document_terms.embedding_model <> model
-    and (document_terms.pending is distinct from 1 or document_terms.document_id = any (documents));
-  update rag.term_segments set embedding_model = model
-  where term_segments.org_id = org_id and term_segments.embedding_model <> model;
+  where document_terms.org_id = org_id and document_terms.document_id = any (documents);
+  -- Folding can no longer change the segments of these documents.
+  segments := array(
+    select distinct terms.segment
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents) and terms.segment is not null);
+  delete from rag.term_segments
+  where term_segments.org_id = org_id and term_segments.segment = any (segments);
+  insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
+  select org_id, terms.collection_id, terms.owner_id, terms.segment, terms.config, terms.embedding_model, count(*),
+    sum(terms.chunks), sum(terms.length)
+  from rag.document_terms as terms
+  where terms.org_id = org_id and terms.segment = any (segments)
+  group by 2, 3, 4, 5, 6;
 
   update rag.orgs set embedding_model = model where orgs.id = org_id;
   return to_exchange;

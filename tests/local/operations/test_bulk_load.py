@@ -26,7 +26,7 @@ TABLES = ("chunks", "document_terms", "facets", "title_entities", "mentions", "r
 # Rows without ids and times, which differ from load to load.
 ROWS = """
 select documents.external_id, to_jsonb(stored) - array['id', 'document_id', 'collection_id', 'created_at',
-  'updated_at', 'due_at', 'segment', 'number', 'pending']
+  'updated_at', 'due_at', 'class', 'segment', 'number']
 from rag.{0} as stored join rag.documents on documents.org_id = stored.org_id and documents.id = stored.{1}
 """
 EVENTS = "select event, owner_id, count(*) from rag.deliveries group by 1, 2"

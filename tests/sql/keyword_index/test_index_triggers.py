@@ -14,27 +14,28 @@ from tests.conftest import People
 from tests.process_faults import wait_for_waiters
 from tests.sql import passages
 from tests.sql.search.test_bm25 import terms_of
+from tests.sql.search.test_match_plans import rows_read
 from tests.sql.search_oracle import WORDS, Library
 from tests.sql.sql_as_user import become
 
 TABLES = ("document_terms", "term_segments", "term_blocks")
 ORGS = "org_id = any (%s::uuid[])"
-# What each segment must hold: the terms of its documents, those that wait for their removal among them.
+# What each segment must hold: the terms of its documents.
 EXPECTED = f"""
-    select org_id, segment, term, count(distinct number), count(*),
+    select org_id, collection_id, owner_id, segment, term, count(distinct number), count(*),
       array_agg(distinct (place >> 54 << 16)::integer | number)
     from rag.document_terms, unnest(terms, places) as entry (term, place)
-    where {ORGS} and pending is distinct from 1 group by 1, 2, 3
+    where {ORGS} and segment is not null group by 1, 2, 3, 4, 5
 """
 LISTED = f"""
-    select org_id, segment, terms[i], ends[i] - coalesce(ends[i - 1], 0), chunks[i],
+    select org_id, collection_id, owner_id, segment, terms[i], ends[i] - coalesce(ends[i - 1], 0), chunks[i],
       array(select e from unnest(entries[coalesce(ends[i - 1], 0) + 1 : ends[i]]) as e order by e)
     from rag.term_blocks, generate_series(1, cardinality(terms)) as i where {ORGS}
 """
 EXPECTED_TOTALS = f"""
     select org_id, segment, config, collection_id, owner_id, embedding_model, count(*),
       sum(chunks)::bigint, sum(length)::bigint
-    from rag.document_terms where {ORGS} and pending is distinct from 1 group by 1, 2, 3, 4, 5, 6
+    from rag.document_terms where {ORGS} and segment is not null group by 1, 2, 3, 4, 5, 6
 """
 TOTALS = f"""
     select org_id, segment, config, collection_id, owner_id, embedding_model, documents, chunks, length
@@ -46,6 +47,12 @@ UNORDERED = f"""
       or entries[coalesce(ends[i - 1], 0) + 1 : ends[i]]
         <> array(select e from unnest(entries[coalesce(ends[i - 1], 0) + 1 : ends[i]]) as e order by e desc))
 """
+
+
+def new_document(text: str, **fields: Any) -> dict[str, Any]:
+    """A document of one chunk."""
+    chunks = passages.passages([text])
+    return {"title": "A", "content": text, "embedding_model": MODEL, "chunks": chunks, **fields}
 
 
 def drift(world: World, people: People) -> list[tuple[Any, ...]]:
@@ -65,7 +72,7 @@ def drift(world: World, people: People) -> list[tuple[Any, ...]]:
 
 def folded(world: World) -> int:
     """The number of folded documents."""
-    return int(world.sql("select count(*) from rag.document_terms where pending is null")[0][0])
+    return int(world.sql("select count(*) from rag.document_terms where segment is not null")[0][0])
 
 
 def assert_terms(world: World, library: Library) -> None:
@@ -78,7 +85,7 @@ def assert_terms(world: World, library: Library) -> None:
         "select chunks.id::text, term, place & 65535, (place >> 16) & 65535 "
         "from rag.document_terms as stored cross join unnest(terms, places) as entry (term, place) "
         "join rag.chunks on chunks.org_id = stored.org_id and chunks.document_id = stored.document_id "
-        f"and chunks.ordinal = (place >> 32) & 4194303 where stored.{ORGS} and pending is distinct from -1",
+        f"and chunks.ordinal = (place >> 32) & 4194303 where stored.{ORGS}",
         [library.people.acme.id, library.people.bolt.id],
     )
     by_name: dict[str, Counter[int]] = {chunk_id: Counter() for chunk_id in expected}
@@ -117,18 +124,13 @@ def test_segments_follow_their_documents_through_folds_merges_and_removals(
         texts = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(draw.choice([1, 7, 40]))]
         names = draw.sample(range(400), len(texts))
         documents = [
-            {"external_id": f"n{name}", "title": "T", "content": text, "embedding_model": MODEL,
-             "chunks": passages.passages([text])}
-            for name, text in zip(names, texts, strict=True)
-        ]  # fmt: skip
+            new_document(text, external_id=f"n{name}") for name, text in zip(names, texts, strict=True)
+        ]
         world.as_user(people.ann, "select public.rag_put_documents('default', %s)", Jsonb(documents))
         if number % 3 == 0:
             world.as_user(people.ann, "delete from rag.documents where external_id = %s", f"n{names[0]}")
     assert drift(world, people) == []
     assert folded(world) - before > 100
-    assert world.sql(
-        f"select count(*) from rag.document_terms where {ORGS} and pending = -1", [people.acme.id]
-    ) == [(0,)]
 
 
 def test_a_key_that_deletes_a_collection_deletes_its_postings(world: World, people: People):
@@ -223,26 +225,32 @@ def test_concurrent_writers_and_folding_neither_deadlock_nor_drift(world: World,
     assert drift(world, people) == []
 
 
-def test_a_document_deleted_during_a_fold_is_not_found_and_leaves_with_the_next_write(
-    world: World, people: People
-):
-    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)])
-    gone = passages.put(world, people.ann, "common vanishing")
-    others = [passages.put(world, people.ann, f"common other{number}") for number in range(3)]
-    passages.put_many(world, people.ann, [f"common more{number}" for number in range(40)])
-    with psycopg.connect(world.stack.database_url()) as writer:
+def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: People):
+    """However the writers end, a deleted document's words leave the index with its deletion."""
+    texts = [f"common thing{number}" for number in range(32)]
+    passages.put_many(world, people.ann, texts)
+    ((first,), (second,)) = world.sql(f"select document_id::text from rag.document_terms where {ORGS} limit 2", [people.acme.id])
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
         become(writer, people.ann)
-        # This one folds the class until it ends.
-        writer.execute("delete from rag.documents where id = %s", [others[0]])
-        assert passages.delete(world, people.ann, gone)
-        assert passages.search(world, people.ann, "vanishing") == []
-        assert len(passages.search(world, people.ann, "common", top_k=100)) == 83
+        put_one = "select public.rag_put_documents('default', %s)"
+        writer.execute(put_one, [Jsonb([new_document("common more")])])
+        deletion = pool.submit(world.as_user, people.ann, "delete from rag.documents where id = %s", first)
+        wait_for_waiters(world.stack, 1)
         writer.commit()
-    assert len(passages.search(world, people.ann, "common", top_k=100)) == 82
-    waiting = f"select count(*) from rag.document_terms where {ORGS} and pending = -1"
-    assert world.sql(waiting, [people.acme.id]) == [(1,)]
-    passages.delete(world, people.ann, others[1])
-    assert world.sql(waiting, [people.acme.id]) == [(0,)]
+        deletion.result()
+    assert len(passages.search(world, people.ann, "common", top_k=100)) == 32
+    assert drift(world, people) == []
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute("update rag.documents set title = 'other' where id = %s", [second])
+        last = "select max(document_id::text) from rag.document_terms where org_id = %s and segment is not null"
+        deletion = pool.submit(
+            world.as_user, people.ann, "delete from rag.documents where id = %s", world.sql(last, people.acme.id)[0][0]
+        )
+        wait_for_waiters(world.stack, 1)
+        writer.commit()
+        deletion.result()
+    assert len(passages.search(world, people.ann, "common", top_k=100)) == 31
     assert drift(world, people) == []
 
 
@@ -265,48 +273,84 @@ def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People)
     segments = f"select count(*), max(documents) from rag.term_segments where {ORGS}"
     ((count, largest),) = world.sql(segments, [people.acme.id])
     assert (count, largest) == (1, 132)
-    tail = f"select count(*) from rag.document_terms where {ORGS} and pending = 1"
+    tail = f"select count(*) from rag.document_terms where {ORGS} and segment is null"
     assert world.sql(tail, [people.acme.id]) == [(18,)]
     assert drift(world, people) == []
 
 
-def test_no_member_reads_or_writes_the_index_of_private_documents_of_others(world: World, people: People):
-    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)], private=True)
-    passages.put(world, people.ann, "common vanishing", private=True)
-    for table in TABLES:
-        ((row, *_), *_) = world.sql(
-            f"select to_jsonb(stored) from rag.{table} as stored where owner_id = %s", people.ann.id
-        )
-        for person in (people.alf, people.bob):
-            assert (
-                world.as_user(person, f"select 1 from rag.{table} where owner_id = %s", people.ann.id) == []
-            )
-            world.as_user(person, f"delete from rag.{table}")
-            world.as_user(person, f"update rag.{table} set owner_id = null")
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(
-                    person,
-                    f"insert into rag.{table} select (jsonb_populate_record(null::rag.{table}, %s)).*",
-                    Jsonb(row | {"segment": 0}),
-                )  # fmt: skip
+def test_changes_of_many_documents_rewrite_each_block_once(world: World, people: People):
+    """One by one, they would rewrite the blocks for each document. Reads: each term's block, and each block thrice."""
+    texts = [f"common thing{number % 7} thing{number}" for number in range(300)]
+    ids = [f"n{number}" for number in range(300)]
+
+    def put(title: str, names: list[str]) -> None:
+        documents = [
+            new_document(text, external_id=name, title=title)
+            for text, name in zip(texts, ids, strict=True)
+            if name in names
+        ]
+        world.as_user(people.ann, "select public.rag_put_documents('default', %s)", Jsonb(documents))
+
+    put("first", ids)
+    blocks = f"select count(*) from rag.term_blocks where {ORGS}"
+    ((number,),) = world.sql(blocks, [people.acme.id])
+    assert number > 3
+    assert rows_read(world, "term_blocks", lambda: put("second", ids[:20])) <= 30 + 3 * number
+    assert rows_read(
+        world, "term_blocks",
+        lambda: world.as_user(people.ann, "delete from rag.documents where external_id = any (%s)", ids[100:200]),
+    ) <= 110 + 3 * number  # fmt: skip
+    world.as_user(people.ann, "delete from rag.documents")
+    assert world.sql(blocks, [people.acme.id])[0][0] == 0
     assert drift(world, people) == []
-    assert len(passages.search(world, people.ann, "common", top_k=100)) == 41
 
 
-def test_a_fold_leaves_rows_that_another_member_put_into_its_segment(world: World, people: People):
-    """A member may write rows of shared documents only, whichever segment they name."""
-    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(33)])
-    shared = f"select min(segment) from rag.term_segments where {ORGS}"
-    ((segment,),) = world.sql(shared, [people.acme.id])
-    passages.put(world, people.alf, "stranger", private=True)
-    world.as_user(
-        people.alf,
-        "update rag.document_terms set segment = %s, number = 5000, pending = null where owner_id = %s",
-        segment,
-        people.alf.id,
+def test_a_change_that_is_not_of_words_writes_no_terms(world: World, people: People):
+    passages.put(world, people.ann, "one", "two")
+    before = world.sql("select xmin::text from rag.document_terms where org_id = %s", people.acme.id)
+    world.as_user(people.ann, "update rag.documents set source_type = 'mail', updated_at = now()")
+    world.as_user(people.ann, "update rag.chunks set source_type = 'mail'")
+    assert world.sql("select xmin::text from rag.document_terms where org_id = %s", people.acme.id) == before
+    world.as_user(people.ann, "update rag.chunks set content = 'three' where content = 'one'")
+    assert passages.search(world, people.ann, "one") == []
+    assert len(passages.search(world, people.ann, "three")) == 1
+
+
+def test_a_segment_may_have_most_of_its_chunks(world: World, people: People):
+    """A class has few segments, however its documents come."""
+    fold = """
+        with added as (
+          insert into rag.document_terms (org_id, document_id, collection_id, embedding_model, config, chunks, length,
+            terms, places)
+          select org_id, gen_random_uuid(), id, 'm', 'english', 33, 33, '{1}', '{1}'
+          from rag.collections, generate_series(1, 9) where org_id = %s
+        ) select
+    """
+    passages.put(world, people.ann, "one")
+    for _ in range(70):
+        world.sql(fold, people.acme.id)
+        world.sql("select rag.fold_tail(org_id, class) from rag.document_terms where org_id = %s limit 1", people.acme.id)
+    ((segments, largest),) = world.sql(
+        "select count(*), max(chunks) from rag.term_segments where org_id = %s", people.acme.id
     )
-    for number in range(3):
-        passages.put_many(world, people.ada, [f"common more{number} {place}" for place in range(33)])
-    assert passages.search(world, people.ann, "stranger") == []
-    rows = f"select count(*) from rag.document_terms where {ORGS} and owner_id is not null and number = 5000"
-    assert world.sql(rows, [people.acme.id]) == [(1,)]
+    assert largest > 4000
+    assert segments <= 12
+
+
+def test_a_chunk_has_an_ordinal_that_the_index_can_store(world: World, people: People):
+    passages.put(world, people.ann, "one")
+    world.as_user(people.ann, "update rag.chunks set ordinal = 4194303")
+    assert len(passages.search(world, people.ann, "one")) == 1
+    with pytest.raises(psycopg.errors.CheckViolation):
+        world.as_user(people.ann, "update rag.chunks set ordinal = 4194304")
+
+
+def test_a_document_of_many_chunks_is_indexed_in_one_pass(world: World, people: People):
+    """The statement sorted the terms of the whole document once for each chunk."""
+    words = [f"w{number}" for number in range(100)]
+    texts = [" ".join(words[number % 50 : number % 50 + 50]) for number in range(400)]
+    document_id = passages.put(world, people.ann, *texts)
+    ((sorted_rows,),) = world.sql(
+        "select cardinality(terms) from rag.document_terms where document_id = %s", document_id
+    )
+    assert sorted_rows == 400 * 50

@@ -177,9 +177,9 @@ def test_keywords_are_found_by_the_index_of_terms_or_document_by_document(crowd:
     """The latter in few documents."""
     world, ann, _ = crowd
     plan = uses(world, lambda: passages.search(world, ann, "pump 7"))
-    assert_uses(plan, "term_blocks_pkey", "document_terms_by_document", "term_segments_pkey")
+    assert_uses(plan, "term_blocks_pkey", "document_terms_pkey", "term_segments_pkey")
     plan = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
-    assert_uses(plan, "documents_by_scope", "document_terms_by_document")
+    assert_uses(plan, "documents_by_scope", "document_terms_pkey")
 
 
 def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
@@ -214,7 +214,7 @@ def test_hybrid_search_scans_no_table(crowd: Crowd, mode: str):
     world, ann, _ = crowd
     arguments: dict[str, Any] = {"query_vector": vector(1), "expand_context": 1, "half_life_days": 9}
     plan = uses(world, lambda: passages.search(world, ann, "pump 7", mode=mode, **arguments))
-    assert_uses(plan, "term_blocks_pkey", "document_terms_by_document", "documents_pkey")
+    assert_uses(plan, "term_blocks_pkey", "document_terms_pkey", "documents_pkey")
 
 
 @pytest.mark.parametrize("subject", ["chunk_id", "document_id"])

@@ -114,7 +114,7 @@ DERIVED = (
     "select documents.title, stored.embedding_model, config, chunks, length, terms, places "
     "from rag.document_terms as stored "
     "join rag.documents on documents.org_id = stored.org_id and documents.id = stored.document_id "
-    "where stored.org_id = %s and pending is distinct from -1 order by 1, 2",
+    "where stored.org_id = %s order by 1, 2",
     "select documents.title, entity, weight from rag.title_entities "
     "join rag.documents on documents.org_id = title_entities.org_id and documents.id = document_id "
     "where title_entities.org_id = %s order by 1, 2",
