@@ -349,8 +349,55 @@ def test_a_document_of_many_chunks_is_indexed_in_one_pass(world: World, people: 
     """The statement sorted the terms of the whole document once for each chunk."""
     words = [f"w{number}" for number in range(100)]
     texts = [" ".join(words[number % 50 : number % 50 + 50]) for number in range(400)]
+
+    def temporary_bytes() -> int:
+        world.sql("select pg_stat_force_next_flush()")
+        return int(
+            world.sql("select temp_bytes from pg_stat_database where datname = current_database()")[0][0]
+        )
+
     document_id = passages.put(world, people.ann, *texts)
-    ((sorted_rows,),) = world.sql(
-        "select cardinality(terms) from rag.document_terms where document_id = %s", document_id
+    before = temporary_bytes()
+    world.as_user(people.ann, "select rag.index_words(%s, %s)", people.acme.id, [document_id])
+    assert temporary_bytes() - before < 1_000_000
+    terms = "select cardinality(terms) from rag.document_terms where document_id = %s"
+    assert world.sql(terms, document_id) == [(400 * 50,)]
+
+
+def test_an_exchange_of_embeddings_waits_for_writers_and_moves_the_index_of_its_chunks(
+    world: World, people: People
+):
+    """A replacement that has begun, and new documents of the former model in a class of their own."""
+    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(40)])
+    replaced = passages.put(world, people.ann, "common again", external_id="x")
+    world.sql(
+        "insert into rag.other_embeddings select org_id, id, 'another model', embedding from rag.chunks "
+        "where org_id = %s",
+        people.acme.id,
     )
-    assert sorted_rows == 400 * 50
+    exchange = "select rag.exchange_embeddings(%s, 'another model')"
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(world.stack.database_url()) as writer,
+        psycopg.connect(world.stack.database_url()) as other,
+    ):
+        become(writer, people.ann)
+        writer.execute("update rag.documents set title = 'Other' where id = %s", [replaced])
+        become(other, people.ann)
+        put = "select public.rag_put_documents('elsewhere', %s)"
+        other.execute(put, [Jsonb([new_document(f"common new{number}") for number in range(40)])])
+        exchanging = pool.submit(world.sql, exchange, people.acme.id)
+        wait_for_waiters(world.stack, 1)
+        writer.execute("update rag.chunks set content = 'common anew' where document_id = %s", [replaced])
+        writer.commit()
+        assert exchanging.result() == [(41,)]
+        other.commit()
+    models = (
+        "select distinct chunks.embedding_model, terms.embedding_model from rag.chunks "
+        "left join rag.document_terms as terms on terms.org_id = chunks.org_id "
+        "and terms.document_id = chunks.document_id where chunks.org_id = %s order by 1"
+    )
+    assert world.sql(models, people.acme.id) == [(MODEL, MODEL), ("another model", "another model")]
+    assert drift(world, people) == []
+    for model, count in (("another model", 41), (MODEL, 40)):
+        assert len(passages.search(world, people.ann, "common", top_k=100, filters={"model": model})) == count
