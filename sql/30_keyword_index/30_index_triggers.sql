@@ -336,7 +336,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- A document that is stored in parts counts its words at the end (rag_load_chunks).
+  -- A document that is stored in parts counts its words at the end (rag_load_chunks, rag.replace_documents).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
@@ -366,6 +366,9 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  if current_setting('rag.words_later', true) = 'true' then
+    return null;
+  end if;
   perform rag.index_words(changed.org_id, array_agg(changed.id))
   from changed
   join former on former.org_id = changed.org_id and former.id = changed.id

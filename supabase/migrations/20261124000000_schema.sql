@@ -4256,6 +4256,9 @@ begin
   if present = '{}' then
     return;
   end if;
+  -- The words of all these documents leave the index with their chunks, below: two statements that remove words might wait
+  -- for those of another call.
+  perform set_config('rag.words_later', 'true', true);
   update rag.documents as renewed
   set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
     occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
@@ -4265,6 +4268,7 @@ begin
   from unnest(present) as entry
   join unnest(new) as input on input.number = entry.number
   where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
+  perform set_config('rag.words_later', '', true);
 
   delete from rag.jobs
   using unnest(present) as entry
@@ -5698,7 +5702,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- A document that is stored in parts counts its words at the end (rag_load_chunks).
+  -- A document that is stored in parts counts its words at the end (rag_load_chunks, rag.replace_documents).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
@@ -5728,6 +5732,9 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  if current_setting('rag.words_later', true) = 'true' then
+    return null;
+  end if;
   perform rag.index_words(changed.org_id, array_agg(changed.id))
   from changed
   join former on former.org_id = changed.org_id and former.id = changed.id

@@ -157,6 +157,23 @@ def test_a_deleted_org_has_no_terms_although_a_writer_ends_later(world: World, p
         assert world.sql(rows, people.acme.id) == [(0,)], table
 
 
+def test_the_deletion_of_an_org_waits_for_writers_of_its_documents(world: World, people: People):
+    """It locked the rows of terms before the documents, so that each waited for the other."""
+    passages.put_many(world, people.ann, [f"one {number}" for number in range(40)])
+    document_id = passages.put(world, people.ann, "one")
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute("select from rag.documents where id = %s for no key update", [document_id])
+        deletion = pool.submit(world.sql, "delete from rag.orgs where id = %s", people.acme.id)
+        wait_for_waiters(world.stack, 1)
+        writer.execute("update rag.documents set title = 'Another' where id = %s", [document_id])
+        writer.commit()
+        deletion.result()
+    for table in TABLES:
+        rows = f"select count(*) from rag.{table} where org_id = %s"
+        assert world.sql(rows, people.acme.id) == [(0,)], table
+
+
 @pytest.mark.postgres
 def test_an_org_deleted_by_a_deployer_s_function_has_no_terms(world: World, people: People):
     """Before Postgres 18, deferred triggers run as the function's caller, who no longer sees the org."""
