@@ -29,13 +29,13 @@ help:
 	@echo "make links      requests every external link of the documentation"
 	@echo "make check      format, lint, types, documentation, tests: what CI runs"
 	@echo "make generated  writes all generated files from their sources (CONTRIBUTING.md); tests compare them"
-	@echo "make constraints        constraints.txt from requirements*.txt, with hashes (UPGRADE=name upgrades a package)"
+	@echo "make constraints        constraints.txt and the SDK's frameworks.txt, with hashes (UPGRADE=name upgrades a package)"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make package    build/lambda, the folder that osls packages (docs/aws-lambda.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
 	@echo "make bench      speed, cold starts, ingestion, matching among 100,000 chunks (bench/results.jsonl;"
-	@echo "                an hour; PARTS=match for one of http cold chat cost match hybrid work put post capacity"
+	@echo "                an hour; PARTS=match for one of http cold chat cost match hybrid costly work put post capacity"
 	@echo "                request peers)"
 	@echo "make eval DATA=dir      quality of retrieval and accuracy of confidence, on labelled sets"
 	@echo "make compare DATA=dir CHANGE='similarity_share=0.5'    the effect of a change, with intervals"
@@ -105,9 +105,9 @@ generated: .venv/ready-dev
 	@$(BIN)/python -m local.tools generate
 
 constraints: .venv/ready-dev
-	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make constraints" $(UPGRADE:%=--upgrade-package %) \
-	  --output-file constraints.txt requirements-dev.txt
+	@set -e; compile() { $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
+	    --no-annotate --custom-compile-command "make constraints" $(UPGRADE:%=--upgrade-package %) --output-file "$$@"; }; \
+	  compile constraints.txt requirements-dev.txt; compile sdk/python/frameworks.txt sdk/python/frameworks.in
 
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local.tools migration $(name)
@@ -159,7 +159,7 @@ INSTALL := $(PYTHON) local/tools/install.py
 
 .venv-frameworks/ready: sdk/python/frameworks.txt | .venv/ready
 	@echo "installing LangChain and LlamaIndex for the SDK's tests (once) ..."
-	@$(INSTALL) .venv-frameworks -r sdk/python/frameworks.txt
+	@$(INSTALL) .venv-frameworks --require-hashes -r sdk/python/frameworks.txt
 	@touch $@
 
 node_modules/ready: package.json package-lock.json

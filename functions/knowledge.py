@@ -24,7 +24,7 @@ PREFIX = "/api/v1/knowledge"
 app = create_app(
     wire,
     "knowledge",
-    more_errors=(409, 422, 501),
+    more_errors=(409, 422),
     max_body_bytes=MAX_BYTES,
     headers=("x-api-key",),
 )

@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
@@ -52,7 +52,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Functions:
-    """An ASGI app that routes each request to the function with its path, and serves the API reference."""
+    """An ASGI app that routes each request to the function with its path, and describes them as OpenAPI."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
@@ -65,7 +65,6 @@ class Functions:
         # It also answers requests for unknown paths.
         self._own = create_app(rag, "server", errors=(404,))
         self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
-        self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -79,16 +78,12 @@ class Functions:
         return next((app for pattern, app in self._patterns if pattern.match(path)), None)
 
     def _document(self) -> Response:
-        return Response(self._reference[0], media_type="application/json")
-
-    def _page(self) -> Response:
-        return HTMLResponse(self._reference[1], headers=openapi_reference.HEADERS)
+        return Response(self._description, media_type="application/json")
 
     @cached_property
-    def _reference(self) -> tuple[bytes, bytes]:
-        """The OpenAPI document of all functions and its page, which take a second."""
-        document = openapi_reference.merged(self.apps)
-        return json.dumps(document).encode(), openapi_reference.page(document).encode()
+    def _description(self) -> bytes:
+        """Takes a second."""
+        return json.dumps(openapi_reference.merged(self.apps)).encode()
 
     @asynccontextmanager
     async def started(self, *, check_embedder: bool = True) -> AsyncIterator[None]:

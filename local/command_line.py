@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from local import search_command, stack_commands, verify_command
+from local import stack_commands, verify_command
 from local.command_targets import Command, on_api, on_database, on_database_as_user, on_database_with_settings
 from local.operations import (
     bulk_load,
@@ -59,7 +59,6 @@ def parser() -> argparse.ArgumentParser:
     command("psql", stack_commands.psql, "open psql on the stack's database; further arguments are psql's")
     command("demo", stack_commands.run_demo, "run the demo on a temporary stack")
     for name, module, run, help_text in (
-        ("search", search_command, search_command.run, "search as a user, in any mode"),
         (
             "verify",
             verify_options,

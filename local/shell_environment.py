@@ -13,13 +13,15 @@ SYSTEM = {
     "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PAGER",
 }  # fmt: skip
 SYSTEM_PREFIXES = ("LC_", "XDG_", "OPENBLAS_", "OMP_", "MKL_")
+# Documented variables that only OpenTelemetry's libraries read.
+OF_OPENTELEMETRY = {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"}
 # A stack sets these itself.
 _OF_THE_STACK = {"RAG_FUNCTIONS", "RAG_FUNCTIONS_SECRET", "RAG_METRICS_TOKEN", "RAG_WORKER_TOKEN"}
 SETTINGS = {
     name
     for name in map(str.upper, Settings.model_fields)
     if name.startswith(("RAG_", "OPENAI_", "OTEL_")) and name not in _OF_THE_STACK
-} | {*OTHER_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
+} | {*OTHER_NAMES.values(), *OF_OPENTELEMETRY, "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
 MODEL_SETTINGS = {
     name for name in SETTINGS if re.match("(OPENAI|RAG_EMBEDDING|RAG_LLM|RAG_RERANK|RERANK|LOVABLE)_", name)
 }

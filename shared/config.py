@@ -169,6 +169,20 @@ class EmbeddingForms(BaseModel):
     document: EmbeddingForm = ""
 
 
+class OtherEmbedding(BaseModel):
+    """The other embedding model of a deployment that changes its model, with its endpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # all-MiniLM-L6-v2 and multilingual-e5-small are local.
+    model: Annotated[str, Field(min_length=1)]
+    url: Address = OPENAI_URL
+    # To request, as RAG_EMBEDDING_DIMENSIONS.
+    dimensions: Dimensions | None = None
+    # None: OPENAI_API_KEY.
+    api_key: SecretStr | None = None
+
+
 class ThirdPartyIssuer(BaseModel):
     """An issuer of users' tokens besides Supabase Auth, for example Clerk, Auth0 or Firebase."""
 
@@ -222,21 +236,16 @@ class Settings(AppSettings):
     # The dimensions to request of a model that can reduce them. Unset: 1,536 of text-embedding-3-…, of others
     # what they have. rag.set_dimensions stores as many.
     rag_embedding_dimensions: Dimensions | None = None
-    rag_embedding_timeout_seconds: Seconds = 10
     # In place of the known forms of a model, by its name (embedding_roles.py).
     rag_embedding_roles: Json[dict[str, EmbeddingForms]] = {}
-    # While the deployment changes its embedding model (docs/embedding-models.md): the other model, its
-    # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 and
-    # multilingual-e5-small are local.
-    rag_other_embedding_model: str | None = None
-    rag_other_embedding_url: Address = OPENAI_URL
-    rag_other_embedding_dimensions: Dimensions | None = None
-    rag_other_embedding_api_key: SecretStr | None = None
+    # While the deployment changes its embedding model (docs/embedding-models.md).
+    rag_other_embedding: Json[OtherEmbedding] | None = None
 
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
     rag_llm_api_key: SecretStr | None = None
     rag_llm_url: Address = "https://ai.gateway.lovable.dev/v1"
     rag_llm_model: str = "google/gemini-3.5-flash-lite"
+    # An embedding may take a third of it.
     rag_llm_timeout_seconds: Seconds = 30
     # Of a model that thinks; `medium` is the default of most of them, and costs several times as much.
     rag_llm_reasoning_effort: ReasoningEffort = "low"
@@ -297,17 +306,11 @@ class Settings(AppSettings):
     rag_index_anonymous_org: UUID | None = None
     rag_index_anonymous_user: UUID | None = None
 
-    # Metadata keys that an API does not return, by the API's name; whether the knowledge API answers besides
-    # retrieving.
+    # Metadata keys that an API does not return, by the API's name.
     rag_metadata_denylists: Json[dict[Literal["knowledge", "memory"], frozenset[str]]] = {}
-    rag_knowledge_query_enabled: bool = True
 
-    # The collector of spans.
+    # The collector of spans. OpenTelemetry's libraries read further variables from the environment.
     otel_exporter_otlp_endpoint: Address | None = None
-    # OpenTelemetry's libraries read the next three from the environment.
-    otel_exporter_otlp_headers: SecretStr | None = None
-    otel_service_name: str = "rag"
-    otel_resource_attributes: str | None = None
 
     @field_validator("rag_confidence_medium_threshold")
     @classmethod

@@ -304,10 +304,6 @@ class ModerationFailed(RagError, code="moderation_failed"):
     """The texts could not be moderated. Please try again."""
 
 
-class AnswersOff(RagError, status=501, code="answers_off"):
-    """This deployment does not write answers. Retrieve passages, and let your own model answer."""
-
-
 @contextmanager
 def error_details(**details: Any) -> Iterator[None]:
     """Add the details that are not None to each RagError raised inside."""

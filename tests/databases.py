@@ -32,8 +32,7 @@ PGTAP = ROOT / "node_modules" / "@electric-sql" / "pglite" / "dist" / "pgtap.tar
 MODELS = ("all-MiniLM-L6-v2", "text-embedding-3-small", "another", "another model", "another-model", "m")
 # Settings of a minute, which a busy machine does not reach.
 LONG_TIME_OUTS = {
-    "RAG_EMBEDDING_TIMEOUT_SECONDS": "60",
-    # A sixth of it is a follow-up question's.
+    # A third of it is an embedding's, a sixth a follow-up question's.
     "RAG_LLM_TIMEOUT_SECONDS": "360",
 }
 # Schemas whose tables tests write to.

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         metavar="MODEL",
-        help="the model of RAG_OTHER_EMBEDDING_MODEL (default), or, to go back, that of RAG_EMBEDDING_MODEL",
+        help="the model of RAG_OTHER_EMBEDDING (default), or, to go back, that of RAG_EMBEDDING_MODEL",
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument(
@@ -108,9 +108,7 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
         other = services.other_embedder
         model: str | None = options.to or (other.model if other else None)
         if model is None:
-            raise ConfigurationError(
-                "RAG_OTHER_EMBEDDING_MODEL: set the new model (docs/embedding-models.md)"
-            )
+            raise ConfigurationError("RAG_OTHER_EMBEDDING: set the new model (docs/embedding-models.md)")
         console = Console(soft_wrap=True)
         progress = progress_of(connection, model)
         console.print(progress.sentence(model, options.price), highlight=False)
@@ -236,7 +234,7 @@ def _embedder(services: Services, model: str) -> Embedder:
     for embedder in (services.other_embedder, services.embedder):
         if embedder is not None and embedder.model == model:
             return embedder
-    raise ConfigurationError(f"--to {model}: neither RAG_OTHER_EMBEDDING_MODEL nor RAG_EMBEDDING_MODEL is it")
+    raise ConfigurationError(f"--to {model}: neither RAG_OTHER_EMBEDDING nor RAG_EMBEDDING_MODEL is it")
 
 
 def _chunks(

@@ -2,6 +2,7 @@
 changes unnoticed."""
 
 import json
+from collections.abc import Iterator
 from importlib import import_module
 
 from functions.server import SLUGS
@@ -27,6 +28,16 @@ def document_text(contract: str) -> str:
     document = openapi_reference.merged([import_module(SLUGS[slug]).app for slug in CONTRACTS[contract]])
     document["info"]["title"] = contract
     return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def served() -> Iterator[tuple[str, str, str]]:
+    """Slug, method and path of each operation of the files, of the platform API under both prefixes."""
+    for contract in CONTRACTS:
+        paths = json.loads((FOLDER / f"{contract}.json").read_text())["paths"]
+        for path, operations in paths.items():
+            addresses = [path, path.removeprefix("/api")] if contract == "platform" else [path]
+            for method, operation in operations.items():
+                yield from ((operation["tags"][0], method, address) for address in addresses)
 
 
 def write() -> None:

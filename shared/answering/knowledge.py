@@ -17,7 +17,7 @@ from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
-from shared.errors import AnswersOff, NotFound, RagError
+from shared.errors import NotFound, RagError
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
@@ -163,9 +163,7 @@ async def query(
     services: Services, caller: Principal, namespace: str, request: Query
 ) -> tuple[GeneratedText | None, Judgement, tuple[Passage, ...]]:
     """An answer, None if confidence is low or nothing matches, the confidence, and the passages. Raises
-    AnswersOff, Forbidden for another user's namespace, or another RagError."""
-    if not services.settings.rag_knowledge_query_enabled:
-        raise AnswersOff
+    Forbidden for another user's namespace, or another RagError."""
     event, denied = "knowledge.query", denied_keys(services)
     collection_ids = await run_in_threadpool(_collection_ids, services, caller, [namespace])
     draft: GeneratedText | None = None

@@ -1,3 +1,1 @@
-"""HTTP: app, middleware, authentication, streams, health, metrics; contracts/ holds the five APIs. Imports
-every other package of shared.
-"""
+"""HTTP: app, middleware, authentication, streams, health, metrics; contracts/ holds the five APIs."""

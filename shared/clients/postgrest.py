@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
+from threading import BoundedSemaphore
 from typing import Any
+from weakref import WeakValueDictionary
 
 import httpx
 from postgrest import SyncPostgrestClient
@@ -32,8 +34,9 @@ from shared.types import Principal, PrincipalSource, Row
 LONG_CALL_SECONDS = 70.0
 # Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
-# While the user has too many concurrent reads: a read ends in some hundredths of a second.
-SLOT_PAUSES = (0.1,) * 50
+# While the user has too many concurrent reads: a read ends in some hundredths of a second. Each waiting call
+# holds one of the process's forty threads, so only so many calls of a user wait.
+SLOT_PAUSES, MAX_WAITING_READS = (0.1,) * 50, 16
 # Codes of a gateway in front of PostgREST, which may have forwarded the call.
 GATEWAY_FAILURES = {None, "502", "503", "504"}
 # There was no connection to Postgres.
@@ -73,9 +76,27 @@ def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
 
 
-def with_slot(call: Callable[[], Any]) -> Any:
-    """The result of the call, repeated for some seconds while the user has too many concurrent reads."""
-    return retry(call, SLOT_PAUSES, lambda error: 0.0 if isinstance(error, TooManyReads) else None)
+_waiting_reads: WeakValueDictionary[str, BoundedSemaphore] = WeakValueDictionary()
+
+
+def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
+    """The result of the call, repeated for some seconds while the user has too many concurrent reads, unless
+    sixteen calls of the user wait in this process already."""
+
+    def attempt() -> Any:
+        return call(caller if isinstance(caller, Principal) else caller())
+
+    try:
+        return attempt()
+    except TooManyReads:
+        user_id = (caller if isinstance(caller, Principal) else caller()).user_id
+        waiting = _waiting_reads.setdefault(user_id, BoundedSemaphore(MAX_WAITING_READS))
+        if not waiting.acquire(blocking=False):
+            raise
+    try:
+        return retry(attempt, SLOT_PAUSES, lambda error: 0.0 if isinstance(error, TooManyReads) else None)
+    finally:
+        waiting.release()
 
 
 class DatabaseStatus(StrEnum):
@@ -140,8 +161,8 @@ class Database:
         Raises a RagError, also for every error of SQL; its details name the subject of the call.
         """
 
-        def attempt() -> Any:
-            return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
+        def attempt(principal: Principal) -> Any:
+            return retry(lambda: self._once(principal, function, arguments), PAUSES, wait)
 
         def wait(error: Exception) -> float | None:
             return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
@@ -151,7 +172,7 @@ class Database:
             deadline(LONG_CALL_SECONDS if long_timeout else self._seconds),
         ):
             try:
-                return with_slot(lambda: retry(attempt, PAUSES, wait))
+                return with_slot(caller, attempt)
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
 

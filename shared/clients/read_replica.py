@@ -94,11 +94,7 @@ class _Replica(Database):
 
     def read(self, caller: PrincipalSource, function: str, arguments: dict[str, Any]) -> Any:
         """The result, by one attempt; by several if the user has too many reads. Raises a RagError."""
-
-        def attempt() -> Any:
-            return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
-
-        return with_slot(attempt)
+        return with_slot(caller, lambda principal: self._once(principal, function, arguments))
 
     def responds(self) -> bool:
         """The result of a probe that PostgREST answers alone, outside the deadline of the request."""

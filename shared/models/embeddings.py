@@ -134,22 +134,20 @@ def embedder_for(settings: Settings) -> Embedder:
 def other_embedder_for(settings: Settings) -> Embedder | None:
     """The embedder of the other model, while the deployment changes its model. Raises ConfigurationError for
     a remote model without a key, and for the model of `embedder_for`."""
-    model = settings.rag_other_embedding_model
-    if model is None:
+    other = settings.rag_other_embedding
+    if other is None:
         return None
+    model = other.model
     if model == (settings.rag_embedding_model if settings.openai_api_key else _local_name(settings)):
-        raise ConfigurationError("RAG_OTHER_EMBEDDING_MODEL: the model of RAG_EMBEDDING_MODEL; remove it")
+        raise ConfigurationError("RAG_OTHER_EMBEDDING: the model of RAG_EMBEDDING_MODEL; remove it")
     if model in LOCAL_MODELS:
         return local_embedder(model)
-    key = settings.rag_other_embedding_api_key or settings.openai_api_key
+    key = other.api_key or settings.openai_api_key
     if key is None:
         raise ConfigurationError(
-            "RAG_OTHER_EMBEDDING_MODEL: set RAG_OTHER_EMBEDDING_API_KEY too; an endpoint without keys "
-            "accepts any value"
+            "RAG_OTHER_EMBEDDING: set its api_key too; an endpoint without keys accepts any value"
         )
-    return _remote_embedder(
-        settings, key, settings.rag_other_embedding_url, model, settings.rag_other_embedding_dimensions
-    )
+    return _remote_embedder(settings, key, other.url, model, other.dimensions)
 
 
 def requested_dimensions(model: str, setting: int | None) -> int | None:
@@ -160,7 +158,7 @@ def requested_dimensions(model: str, setting: int | None) -> int | None:
 def _remote_embedder(
     settings: Settings, secret: "SecretStr", url: str, model: str, dimensions: int | None
 ) -> OpenAIEmbedder:
-    seconds, key = settings.rag_embedding_timeout_seconds, secret.get_secret_value()
+    seconds, key = settings.rag_llm_timeout_seconds / 3, secret.get_secret_value()
     forms, stored_name = forms_of(model, url, settings.rag_embedding_roles)
     return OpenAIEmbedder(
         openai_client(key, url, seconds),

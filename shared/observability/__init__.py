@@ -1,1 +1,1 @@
-"""Structured logs, OpenTelemetry export, request metrics, usage counters."""
+"""Structured logs, OpenTelemetry export, usage counters."""

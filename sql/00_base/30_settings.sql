@@ -81,7 +81,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
+  reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer

@@ -236,7 +236,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
+  reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
@@ -816,8 +816,7 @@ comment on function rag.begin_call is
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
--- Limits of calls to exposed functions: the size of a direct call, and the number of calls of one user that run at the
--- same time. Each exposed function begins with one of limit_direct_call, begin_call and begin_write.
+-- Checks of a call before its function runs: PostgREST's pre-request function, and the size of a direct call.
 
 create function rag.check_direct_size()
 returns void
@@ -913,6 +912,9 @@ comment on function rag.check_request is
   'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
   'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
+
+-- Checks at the start of each exposed function, by limit_direct_call, begin_call or begin_write: the caller has an org,
+-- and the number of calls of one user that run at the same time.
 
 create function rag.require_org()
 returns void

@@ -33,7 +33,7 @@ VARIABLES = {name: f"<{name}>" for name in re.findall(r"\$\{env:(\w+)", CONFIGUR
 # The holder of one of these can spend, sign or read as a user.
 SECRETS = {
     "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
-    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
+    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING",
 }  # fmt: skip
 # A deployment with all options, the required settings, and secrets from Secrets Manager.
 OPTIONS = {

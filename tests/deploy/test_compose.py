@@ -9,6 +9,7 @@ import yaml
 
 from functions.server import DRAIN_SECONDS
 from local import ROOT
+from local.shell_environment import OF_OPENTELEMETRY
 from shared.config import ServerSettings, Settings, read_server_settings, read_settings
 from tests.deploy import conftest
 
@@ -37,7 +38,7 @@ def test_the_file_has_the_form_of_a_compose_file():
 
 def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
     settings = {field.upper() for field in Settings.model_fields | ServerSettings.model_fields}
-    settings.add("OPENAI_BASE_URL")
+    settings |= {"OPENAI_BASE_URL", *OF_OPENTELEMETRY}
     required = {field.upper() for field, info in Settings.model_fields.items() if info.is_required()}
     for name, service in SERVICES.items():
         for variable, value in service["environment"].items():
@@ -52,7 +53,7 @@ def test_each_service_has_only_the_secrets_that_it_uses():
     held = {name: SECRETS & set(service["environment"]) for name, service in SERVICES.items()}
     assert held["worker"] == {
         "RAG_FUNCTIONS_SECRET", "OPENAI_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY",
-        "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
+        "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING",
     }  # fmt: skip
     assert held["functions"] == SECRETS - {"RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY"}
 

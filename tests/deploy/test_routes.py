@@ -4,13 +4,12 @@ The rules are of "Create routes for HTTP APIs in API Gateway" in AWS' developer 
 preferred to one with {proxy+}, and of several with {proxy+} the most specific one is.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from local import ROOT
+from local.tools import openapi
 from tests.deploy.conftest import Package
 
 ANY = re.compile(r"ANY (/[^{}+]*)(\{proxy\+\})?")
@@ -35,13 +34,11 @@ def selected(routes: Mapping[str, str], path: str) -> str | None:
 
 def documented() -> Iterator[tuple[str, str, str]]:
     """Slug, method and path of every request that a document describes, and of its preflight."""
-    for file in sorted((ROOT / "openapi").glob("*.json")):
-        for template, operations in json.loads(file.read_text())["paths"].items():
-            ((slug,),) = {tuple(operation["tags"]) for operation in operations.values()}
-            (name,) = {*re.findall(r"\{(\w+)\}", template)} & {*VALUES} or {""}
-            for value in VALUES.get(name, ("",)):
-                path = re.sub(r"\{\w+\}", "1", template.replace(f"{{{name}}}", value))
-                yield from ((slug, method, path) for method in (*operations, PREFLIGHT))
+    for slug, method, template in openapi.served():
+        (name,) = {*re.findall(r"\{(\w+)\}", template)} & {*VALUES} or {""}
+        for value in VALUES.get(name, ("",)):
+            path = re.sub(r"\{\w+\}", "1", template.replace(f"{{{name}}}", value))
+            yield from ((slug, method, path), (slug, PREFLIGHT, path))
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DATABASE_SECONDS
-    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * CACHE_TIMEOUT_SECONDS
+    embedding = DEFAULTS.rag_llm_timeout_seconds / 3 + 2 * CACHE_TIMEOUT_SECONDS
     search = public_keys + asking + embedding + asking + RERANK_SECONDS
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search

@@ -134,7 +134,7 @@ def with_embeddings(settings: Settings, url: str, timeout: float = LONG) -> Sett
     return Settings(
         **{
             **settings.model_dump(exclude_unset=True), "openai_api_key": "sk-of-the-tests",
-            "rag_embedding_url": url, "rag_embedding_timeout_seconds": timeout,
+            "rag_embedding_url": url, "rag_llm_timeout_seconds": 3 * timeout,
         }
     )  # fmt: skip
 

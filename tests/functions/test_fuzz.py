@@ -6,7 +6,6 @@ negative ones break it. `make test` sends few to one route of each endpoint, wit
 """
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from functions.server import SLUGS
 from local import ROOT
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
+from local.tools import openapi
 from tests.actors import World
 
 # Checks of a response against the description.
@@ -121,13 +121,8 @@ def schema(slug: str) -> Any:
     return schemathesis.openapi.from_dict(app(slug).openapi())
 
 
-OPERATIONS = [
-    Operation(operation["tags"][0], method, path)
-    # Making them anew takes seconds of each test process. tests/local/tools/test_openapi.py compares them.
-    for file in sorted((ROOT / "openapi").glob("*.json"))
-    for path, methods in json.loads(file.read_text())["paths"].items()
-    for method, operation in methods.items()
-]
+# Making them anew takes seconds of each test process. tests/local/tools/test_openapi.py compares them.
+OPERATIONS = [Operation(*operation) for operation in openapi.served()]
 # One route of each endpoint.
 DISTINCT = list({operation.endpoint: operation for operation in OPERATIONS}.values())
 

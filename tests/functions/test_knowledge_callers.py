@@ -61,14 +61,3 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
         assert app.get("/healthz").status_code == 200
         gone = app.get("/readyz")
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
-
-
-def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People, settings: Settings):
-    ingest(people.ann, {"text": REFUNDS})
-    with app_with(knowledge.app, settings, rag_knowledge_query_enabled=False) as app:
-        headers = people.ann.headers()
-        answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
-        assert answer.status_code == 501
-        assert isinstance(answer.json()["detail"], str)
-        response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
-        assert len(response.json()["chunks"]) == 1

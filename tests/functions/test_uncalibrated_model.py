@@ -24,13 +24,17 @@ from tests.stand_in_server import Reply, Request, StandIn
 
 pytestmark = pytest.mark.usefixtures("unlimited_wait_for_scales")
 
+# The first is the text that docs/install.md adds to check an installation.
 TEXTS = {
+    "text": "The warranty of the kettle is two years.",
     "Kettle manual": "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water.",
     "Garden": "The roses in the northern bed bloom in June. They are pruned in the first week of March.",
+    "Deliveries": "Deliveries arrive at the southern gate. The fee of a delivery is four euros.",
     "Visitors": "Visitors park behind the mill. The gate is closed at nine in the evening.",
 }
 # Questions, their level, and a part of the answer.
 QUESTIONS = {
+    "How long is the warranty of the kettle?": ("medium", "two years"),
     "At how many degrees does the kettle switch off?": ("medium", "100 degrees"),
     "When are the roses in the northern bed pruned?": ("medium", "first week of March"),
     "Where do visitors park?": ("medium", "behind the mill"),

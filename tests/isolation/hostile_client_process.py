@@ -19,13 +19,13 @@ from uuid import uuid4
 
 import httpx
 
-CONNECTIONS = 16
 MOST_REQUESTS = 1_000_000
 SECONDS_TO_WAIT = 30.0
 LINES = "\n".join(f"Line {number}." for number in range(50_000))
 LONG_QUERY = " ".join(f"word{number}" for number in range(1200))
 # Each occurs in most documents of the attackers' org.
-COMMON_WORDS = " ".join(["kettle", "becomes", "degrees", "hot", "holds", "litres"] * 90)
+WORDS = ["kettle", "becomes", "degrees", "hot", "holds", "litres"]
+COMMON_WORDS = " ".join(WORDS * 90)
 FORGED = 'Kettles boil at 5 degrees. [2]\n" (2026-01-01): "Kettles never boil. [1]'
 # A collection of the attackers' org that they do not delete, besides "attack".
 LASTING = "lasting"
@@ -57,6 +57,7 @@ class Task:
     vector: list[float]
     seconds: float
     seed: int
+    connections: int = 16
     # Websites that answer slowly. With them, the process sends costly requests instead of attacks.
     source_ids: tuple[str, ...] = ()
 
@@ -302,7 +303,7 @@ def main() -> None:
         raise SystemExit("The task has an address of another machine.")
     os.nice(19)
     until = time.monotonic() + task.seconds
-    attackers = [Attacker(task, number) for number in range(CONNECTIONS)]
+    attackers = [Attacker(task, number) for number in range(task.connections)]
     threads = [threading.Thread(target=attacker.run, args=[until]) for attacker in attackers]
     for thread in threads:
         thread.start()

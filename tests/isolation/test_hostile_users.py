@@ -6,6 +6,7 @@ All users come through the reverse proxy of deploy/nginx.conf.template, which li
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -21,9 +22,9 @@ import psutil
 import pytest
 
 from local import ROOT
-from tests.actors import Actor, World
+from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.isolation.hostile_client_process import LASTING, SECONDS_TO_WAIT, Task
+from tests.isolation.hostile_client_process import LASTING, SECONDS_TO_WAIT, WORDS, Task
 from tests.process_faults import private_bytes
 from tests.reverse_proxy import reverse_proxy
 from tests.stand_in_server import Reply, StandIn
@@ -201,6 +202,21 @@ def fill(actor: Actor, namespace: str) -> None:
     assert answer.status_code == 201, answer.text
 
 
+def fill_with_common_words(actor: Actor) -> None:
+    """4,000 chunks in 40 documents, each with thousands of places of each word."""
+    draw = random.Random(7)  # noqa: S311  # not a secret
+    for number in range(40):
+        texts = [" ".join(draw.choices(WORDS, k=150)) for _ in range(100)]
+        arguments = put_arguments(actor.org, [vector(1)] * 100, title=f"words {number}", collection=LASTING)
+        arguments["document"]["content"] = " ".join(texts)
+        end = -1
+        for text, chunk in zip(texts, arguments["chunks"], strict=True):
+            start, end = end + 1, end + 1 + len(text)
+            chunk |= {"span_start": start, "span_end": end}
+        answer = actor.rpc("rag_put_document", arguments)
+        assert answer.is_success, answer.text
+
+
 def test_two_hostile_users_do_not_slow_another_org_down(people: People, world: World, tmp_path: Path):
     fill(people.bob, "kettles")
     fill(people.ann, LASTING)
@@ -242,9 +258,11 @@ def worker(people: People, no_jobs: None) -> Iterator[None]:
 
 @pytest.mark.usefixtures("worker")
 def test_costly_requests_of_one_org_do_not_slow_another_down(people: People, world: World, tmp_path: Path):
-    """Slow mails and websites, large texts, and searches of many words, on 16 connections."""
+    """Slow mails and websites, large texts, and searches of many words, each in all of 4,000 chunks, on more
+    connections than a server process has threads."""
     fill(people.bob, "kettles")
     fill(people.ada, LASTING)
+    fill_with_common_words(people.ada)
     world.tier(people.bolt, rag=10**6, api=10**6)
     made = people.bob.request("POST", "/api/v1/collections", {"name": "texts"})
     state, home = people.bob.stack.state, made.json()["id"]
@@ -253,7 +271,8 @@ def test_costly_requests_of_one_org_do_not_slow_another_down(people: People, wor
         work(people.bob, address, min(10, COSTLY_SECONDS / 20), home)
         quiet = work(people.bob, address, COSTLY_SECONDS / 4, home)
         task = task_of(people.ada, people.bob, world, address, 1, seconds=COSTLY_SECONDS)
-        task = replace(task, source_ids=tuple(make_source(people.ada, task, site.url) for _ in range(20)))
+        sources = tuple(make_source(people.ada, task, site.url) for _ in range(20))
+        task = replace(task, source_ids=sources, connections=48)
         with attacked([task]) as answers:
             busy = work(people.bob, address, COSTLY_SECONDS, home)
 

@@ -10,6 +10,7 @@ from jose import jwt
 from shared.config import (
     OPENAI_URL,
     OTHER_NAMES,
+    OtherEmbedding,
     ServerSettings,
     Settings,
     on_lambda,
@@ -139,9 +140,12 @@ MALFORMED = {
     ],
     "RAG_STORAGE_BUCKET": ["hunter2/x", "..hunter2"],
     "RAG_EMBEDDING_URL": ["hunter2"],
-    "RAG_EMBEDDING_TIMEOUT_SECONDS": ["0"],
+    "RAG_OTHER_EMBEDDING": [
+        "hunter2", '{"api_key": "hunter2"}', '{"model": "m", "api_key": "hunter2", "dimensions": 99}',
+        '{"model": "m", "url": "hunter2"}', '{"model": "m", "key": "hunter2"}',
+    ],
     "RAG_LLM_URL": ["hunter2"],
-    "RAG_LLM_TIMEOUT_SECONDS": ["hunter2"],
+    "RAG_LLM_TIMEOUT_SECONDS": ["0", "hunter2"],
     "RAG_LLM_REASONING_EFFORT": ["hunter2"],
     "RAG_CONTEXT_TOKENS": ["99", "7312.5", "731200"],
     "RAG_CONFIDENCE_HIGH_THRESHOLD": ["1.7312", "hunter2"],
@@ -303,7 +307,7 @@ def test_the_base_url_of_openai_s_client_is_the_endpoint_of_its_key(environment:
     settings = read_settings()
     assert settings.rag_embedding_url == "https://models.example/v1"
     # They have keys of their own.
-    assert settings.rag_other_embedding_url == settings.rag_transcription_url == OPENAI_URL
+    assert OtherEmbedding(model="m").url == settings.rag_transcription_url == OPENAI_URL
 
 
 def test_every_other_name_belongs_to_no_setting():

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -67,6 +68,11 @@ def run(database_url: str, options: argparse.Namespace) -> None:
     files = None
     if options.snapshots and kind == "org":
         files = Store(options.snapshots).folder(subject, ()).count_files()
+    elif kind == "org":
+        print(
+            "snapshots are not counted; --snapshots with the URL of RAG_SNAPSHOT_URL counts them",
+            file=sys.stderr,
+        )
     with connected(database_url) as connection:
         report = replace(erase(connection, kind, subject), files_of_snapshots=files)
         text = json.dumps(asdict(report), indent=1)

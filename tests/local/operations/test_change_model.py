@@ -1,6 +1,7 @@
 """Change of the embedding model: searches, writes, interruptions, the way back. The other model is a rotation
 of the local one, so that the right results stay the same; a deployment uses it over HTTP."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from local.operations import change_model
 from local.operations.change_model import change, embed_org, exchange, finish, progress_of
 from local.stack import Stack
 from shared import pipeline
-from shared.config import Settings
+from shared.config import OtherEmbedding, Settings
 from shared.documents import collections, documents, index_documents
 from shared.documents.documents import NewUpload
 from shared.documents.index_documents import IndexDocument
@@ -102,16 +103,13 @@ def changing(settings: Settings, rotated: RotatedEmbedder) -> Iterator[Services]
 
     with StandIn() as server:
         server.replies(Reply(json=reply))
-        with services_with(settings, **other_model(server.url)) as services:
+        other = OtherEmbedding.model_validate(other_model(f"{server.url}/v1"))
+        with services_with(settings, rag_other_embedding=other) as services:
             yield services
 
 
-def other_model(url: str) -> dict[str, Any]:
-    return {
-        "rag_other_embedding_model": RotatedEmbedder.model,
-        "rag_other_embedding_url": f"{url}/v1",
-        "rag_other_embedding_api_key": SecretStr("sk-none"),
-    }
+def other_model(url: str) -> dict[str, str]:
+    return {"model": RotatedEmbedder.model, "url": url, "api_key": "sk-none"}
 
 
 def put(services: Services, actor: Actor, title: str, text: str) -> str:
@@ -435,13 +433,11 @@ def test_the_command_reports_the_cost_and_changes_the_model(
     owner: psycopg.Connection[Any], changing: Services, people: People, stack: Stack
 ):
     put_all(changing, people.ann)
-    variables = {
-        name.upper(): value.get_secret_value() if isinstance(value, SecretStr) else value
-        for name, value in other_model("").items()
-    } | {"RAG_OTHER_EMBEDDING_URL": changing.settings.rag_other_embedding_url}
+    assert changing.settings.rag_other_embedding
+    other = json.dumps(other_model(changing.settings.rag_other_embedding.url))
 
-    def run(*arguments: object, **more: str) -> tuple[int, str]:
-        done = run_local(stack.folder, "change-model", *arguments, **variables | more)
+    def run(*arguments: object, other: str = other) -> tuple[int, str]:
+        done = run_local(stack.folder, "change-model", *arguments, RAG_OTHER_EMBEDDING=other)
         return done.returncode, done.stdout + done.stderr
 
     status, printed = run("--status", "--price", "0.5")
@@ -459,19 +455,18 @@ def test_the_command_reports_the_cost_and_changes_the_model(
     assert (status, "neither" in printed) == (1, True)
     status, printed = run("--finish")
     assert status == 0
-    status, printed = run(RAG_OTHER_EMBEDDING_MODEL="")
-    assert (status, "RAG_OTHER_EMBEDDING_MODEL" in printed) == (1, True)
+    status, printed = run(other="")
+    assert (status, "RAG_OTHER_EMBEDDING" in printed) == (1, True)
 
 
 def test_the_settings_of_the_other_model_are_checked(settings: Settings):
-    local = settings.model_copy(update={"rag_other_embedding_model": "all-MiniLM-L6-v2"})
+    def changed(model: str, **more: Any) -> Settings:
+        return settings.model_copy(update={"rag_other_embedding": OtherEmbedding(model=model), **more})
+
     with pytest.raises(ConfigurationError, match="the model of RAG_EMBEDDING_MODEL"):
-        other_embedder_for(local)
-    with pytest.raises(ConfigurationError, match="RAG_OTHER_EMBEDDING_API_KEY"):
-        other_embedder_for(
-            settings.model_copy(update={"rag_other_embedding_model": "text-embedding-3-large"})
-        )
-    remote = {"openai_api_key": SecretStr("sk-none"), "rag_other_embedding_model": "all-MiniLM-L6-v2"}
-    embedder = other_embedder_for(settings.model_copy(update=remote))
+        other_embedder_for(changed("all-MiniLM-L6-v2"))
+    with pytest.raises(ConfigurationError, match="set its api_key too"):
+        other_embedder_for(changed("text-embedding-3-large"))
+    embedder = other_embedder_for(changed("all-MiniLM-L6-v2", openai_api_key=SecretStr("sk-none")))
     assert embedder is not None
     assert not embedder.remote

@@ -1,6 +1,7 @@
 """Each contract's OpenAPI document is checked in: whatever changes what clients see, changes a file."""
 
 import json
+from importlib import import_module
 
 import pytest
 
@@ -18,6 +19,19 @@ def test_the_document_equals_the_checked_in_one(subtests: pytest.Subtests):
 def test_each_function_is_in_exactly_one_document():
     assert sorted(slug for slugs in openapi.CONTRACTS.values() for slug in slugs) == sorted(SLUGS)
     assert {path.stem for path in openapi.FOLDER.iterdir()} == set(openapi.CONTRACTS)
+
+
+def test_the_documents_describe_every_served_route_but_the_second_prefix():
+    """The attack sweep, the fuzzer and the test of events take routes from the apps or from served()."""
+    served = {
+        (slug, method, path)
+        for slug, module in SLUGS.items()
+        for path, operations in import_module(module).app.openapi()["paths"].items()
+        for method in operations
+    }
+    listed = list(openapi.served())
+    assert len(listed) == len(served)
+    assert set(listed) == served
 
 
 def test_every_operation_documents_its_errors():

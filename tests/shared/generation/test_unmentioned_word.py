@@ -18,6 +18,7 @@ CAPTAIN = "The limit of the ferry is two metres, and the captain decides on it w
 # The question, the document's text, and the word.
 QUESTIONS = {
     "a neighbouring fact": ("What is the wind limit of the ferry?", WAVES, "wind"),
+    "a person": ("Who is the captain of the ferry?", WAVES, "captain"),
     "behind a preposition": (PARKING, CARS, "buses"),
     "the form of one that is mentioned": (PARKING, BUSES, None),
     "another form": ("Which limits of waves apply to ferries?", WAVES, None),

@@ -179,7 +179,7 @@ def test_a_busy_endpoint_gets_three_requests_at_most(service: StandIn):
 def test_an_endpoint_gets_no_request_within_its_retry_after(service: StandIn):
     """The pause is longer than the time-out, so there is no second attempt."""
     service.replies(refusal(429, **{"retry-after-ms": "", "retry-after": "60"}), vectors([1.0]))
-    failure(service, rag_embedding_timeout_seconds=30)
+    failure(service, rag_llm_timeout_seconds=90)
     assert len(service.requests) == 1
 
 
@@ -200,7 +200,7 @@ def test_an_invalid_key_or_request_fails_at_once_without_a_fallback(subtests: py
 
 def test_a_time_out_is_a_failure(service: StandIn):
     service.replies(replace(vectors([1.0]), delay=30))
-    failure(service, rag_embedding_timeout_seconds=0.5)
+    failure(service, rag_llm_timeout_seconds=1.5)
     # On a machine that is busy for half a second, the time is over before the request.
     assert len(service.requests) <= 1
 

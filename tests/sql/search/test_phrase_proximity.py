@@ -64,3 +64,13 @@ def test_closeness_is_the_least_distance_of_all_positions(world: World, seed: in
         pairs.append(pair(first, second, draw.randint(1, 9), draw.choice([1, 2, 4])))
     defined = rows(world, DEFINED, contents, pairs)
     assert rows(world, MEASURED, contents, pairs) == pytest.approx(defined, rel=1e-14)
+
+
+def test_texts_with_thousands_of_positions_fit_into_the_time_out_of_a_search(world: World):
+    """Every pair of positions would be 320 million distances."""
+    contents = ["one two " * 4000] * 20
+    world.sql("set statement_timeout = '8s'")
+    try:
+        assert set(rows(world, MEASURED, contents, [pair("one", "two")]).values()) == {1 / 8}
+    finally:
+        world.sql("reset statement_timeout")

@@ -17,7 +17,7 @@ from tests.actors import Actor, World, hit_arguments, key_arguments, vector, web
 from tests.conftest import People
 from tests.isolation.test_idempotency_keys import store_answer
 from tests.local.command_line import run_local
-from tests.local.operations.org_data.test_export_and_import import victim_org
+from tests.local.operations.org_data.test_archive import victim_org
 from tests.snapshot_client import snapshot_client
 from tests.sql.conversations.test_chat_sessions import save_session
 from tests.sql.operations.test_api_metrics import measure

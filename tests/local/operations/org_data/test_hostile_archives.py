@@ -22,7 +22,7 @@ from local.operations.org_data.row_checks import ABSENT, PATTERNS
 from local.operations.org_data.tables import EXPORTED, WITH_IDS, open_session, tables_of
 from local.stack import Stack
 from tests.local.command_line import run_local
-from tests.local.operations.org_data.test_export_and_import import exported, victim_org
+from tests.local.operations.org_data.test_archive import exported, victim_org
 from verify.actors import Actors
 
 Rows = list[list[bytes]]
