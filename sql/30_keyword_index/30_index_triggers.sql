@@ -112,18 +112,20 @@ begin
   loop
     if not part.is_whole then
       with lost as materialized (
-        select term.key, count(distinct gone.number)::integer as documents, count(*)::integer as chunks
+        select term.key, count(distinct gone.number)::integer as documents, count(*)::integer as chunks,
+          min((term.place >> 54 << 16)::integer | gone.number) as entry
         from rag.document_terms as gone
-        cross join unnest(gone.terms) as term (key)
+        cross join unnest(gone.terms, gone.places) as term (key, place)
         where gone.org_id = org_id and gone.class = part.class and gone.segment = part.segment
           and gone.number = any (part.numbers)
         group by 1
       ), touched as materialized (
-        -- For each block: the removed terms in order, and the sums of their documents up to each.
+        -- For each block: the removed terms in order, the sums of their documents up to each, and the entry if there is one.
         select found.first, array_agg(found.key order by found.key) as keys,
-          array_agg(found.chunks order by found.key) as chunks, array_agg(found.documents order by found.key) as documents
+          array_agg(found.chunks order by found.key) as chunks, array_agg(found.documents order by found.key) as documents,
+          case when max(found.documents) = 1 then min(found.entry) end as entry
         from (
-          select block.first, lost.key, lost.chunks,
+          select block.first, lost.key, lost.chunks, lost.entry,
             sum(lost.documents) over (partition by block.first order by lost.key) as documents
           from lost
           cross join lateral (
@@ -138,17 +140,19 @@ begin
         group by 1
       )
       update rag.term_blocks as blocks
-      set entries = array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)),
+      set entries = case when touched.entry is not null then array_remove(blocks.entries, touched.entry)
+          else array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)) end,
         (terms, ends, chunks) = (
           select coalesce(array_agg(term.key), '{}'),
-            coalesce(array_agg(term.last - coalesce(touched.documents[place.i], 0)), '{}'),
-            coalesce(array_agg(term.chunks - place.chunks), '{}')
-          from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
-          cross join lateral (
-            select found.i, case when touched.keys[found.i] = term.key then touched.chunks[found.i] else 0 end as chunks
-            from width_bucket(term.key, touched.keys) as found (i)
-          ) as place
-          where term.chunks > place.chunks
+            coalesce(array_agg(term.last - coalesce(touched.documents[term.i], 0)), '{}'),
+            coalesce(array_agg(case when touched.keys[term.i] = term.key then term.chunks - touched.chunks[term.i]
+              else term.chunks end), '{}')
+          from (
+            select term.*, width_bucket(term.key, touched.keys) as i
+            from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
+            offset 0
+          ) as term
+          where touched.keys[term.i] is distinct from term.key or term.chunks > touched.chunks[term.i]
         )
       from touched
       where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
@@ -225,10 +229,10 @@ begin
           where segments.org_id = org_id and segments.class = class and segments.segment <> all (sources)
           group by 1
         ) as whole
-        where whole.chunks <= waiting.chunks
+        where whole.chunks <= 2 * waiting.chunks
       ) as part
       where part.total + waiting.chunks <= most_chunks;
-      exit when small.chunks is null or small.chunks < least(3 * waiting.chunks, most_chunks / 2);
+      exit when small.chunks is null or small.chunks < least(2 * waiting.chunks, most_chunks / 2);
       -- All of their documents, or none.
       exit when small.documents > (
         select count(*)
