@@ -195,56 +195,56 @@ as $$
 declare
   -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
   most_chunks constant integer := 8000;
-  waiting record;
-  sources uuid[];
+  tail record;
   small record;
 begin
   loop
-    select count(*) as documents, sum(tail.chunks) as chunks into waiting
-    from rag.document_terms as tail
-    where tail.org_id = org_id and tail.class = class and tail.segment is null;
-    exit when waiting.documents <= 32 and coalesce(waiting.chunks, 0) <= 256;
+    select count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+    from rag.document_terms as waiting
+    where waiting.org_id = org_id and waiting.class = class and waiting.segment is null;
+    exit when not tail.is_long;
     -- Documents that another transaction is changing are skipped.
-    select array_agg(tail.document_id) as ids, count(*) as documents, sum(tail.chunks) as chunks into waiting
+    select array_agg(waiting.document_id) as ids, sum(waiting.chunks) as chunks,
+      count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
     from (
       select free.document_id, free.chunks, sum(free.chunks) over (order by free.document_id) - free.chunks as before
       from (
-        select tail.document_id, tail.chunks
-        from rag.document_terms as tail
-        where tail.org_id = org_id and tail.class = class and tail.segment is null
+        select present.document_id, present.chunks
+        from rag.document_terms as present
+        where present.org_id = org_id and present.class = class and present.segment is null
         for update skip locked
       ) as free
-    ) as tail
-    where tail.before < most_chunks;
-    exit when waiting.documents <= 32 and coalesce(waiting.chunks, 0) <= 256;
-    sources := '{}';
-    -- Segments of like size are merged, so that a class has few.
-    loop
-      select array_agg(part.segment) as segments, sum(part.documents) as documents, sum(part.chunks) as chunks into small
+    ) as waiting
+    where waiting.before < most_chunks;
+    exit when not tail.is_long;
+    -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
+    -- the result is one of the largest segments.
+    select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
+    from (
+      select whole.*, bool_or(whole.total <= most_chunks
+          and whole.total >= case when whole.total < most_chunks / 2 then 3 else 2 end * whole.chunks)
+        over (order by whole.total desc) as is_merged
       from (
-        select whole.*, sum(whole.chunks) over (order by whole.chunks, whole.segment) as total
-        from (
-          select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks
-          from rag.term_segments as segments
-          where segments.org_id = org_id and segments.class = class and segments.segment <> all (sources)
-          group by 1
-        ) as whole
-        where whole.chunks <= 2 * waiting.chunks
-      ) as part
-      where part.total + waiting.chunks <= most_chunks;
-      exit when small.chunks is null or small.chunks < least(2 * waiting.chunks, most_chunks / 2);
-      -- All of their documents, or none.
-      exit when small.documents > (
-        select count(*)
-        from (
-          select from rag.document_terms as held
-          where held.org_id = org_id and held.class = class and held.segment = any (small.segments)
-          for update skip locked
-        ) as locked);
-      sources := sources || small.segments;
-      waiting.chunks := waiting.chunks + small.chunks;
-    end loop;
-    perform rag.write_segment(org_id, class, waiting.ids, sources);
+        select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks,
+          tail.chunks + sum(sum(segments.chunks)) over (order by sum(segments.chunks), segments.segment) as total
+        from rag.term_segments as segments
+        where segments.org_id = org_id and segments.class = class
+        group by 1
+      ) as whole
+    ) as part
+    where part.is_merged;
+    -- All of their documents, or none.
+    if small.documents > (
+      select count(*)
+      from (
+        select from rag.document_terms as held
+        where held.org_id = org_id and held.class = class and held.segment = any (small.segments)
+        for update skip locked
+      ) as locked)
+    then
+      small.segments := '{}';
+    end if;
+    perform rag.write_segment(org_id, class, tail.ids, small.segments);
   end loop;
 end;
 $$;
