@@ -1,4 +1,4 @@
-"""Attacks by direct SQL on the keyword index: a member writes rows that name the segments of private documents.
+"""Attacks by direct SQL on the keyword index: a member's rows name segments of private documents.
 
 ann has private documents in a segment; alf is a member, and ada an admin, of the same org."""
 
@@ -24,14 +24,8 @@ def private(world: World, people: People) -> dict[str, list[dict[str, Any]]]:
     """ann's rows in each table, with forty private documents; alf and ann have shared ones."""
     passages.put_many(world, people.ann, [f"zebra secret{number}" for number in range(40)], private=True)
     passages.put_many(world, people.alf, [f"public thing{number}" for number in range(40)])
-    return {
-        table: [
-            row for (row,) in world.sql(
-                f"select to_jsonb(stored) - 'class' from rag.{table} as stored where owner_id = %s", people.ann.id
-            )
-        ]
-        for table in TABLES
-    }  # fmt: skip
+    rows = "select to_jsonb(stored) - 'class' from rag.{} as stored where owner_id = %s"
+    return {table: [row for (row,) in world.sql(rows.format(table), people.ann.id)] for table in TABLES}
 
 
 def forge(world: World, people: People, table: str, row: dict[str, Any], **values: Any) -> str | None:
@@ -47,20 +41,20 @@ def forge(world: World, people: People, table: str, row: dict[str, Any], **value
 
 def index_of(world: World, people: People) -> list[tuple[Any, ...]]:
     """ann's rows."""
-    return [
-        world.sql(f"select to_jsonb(stored) from rag.{table} as stored where owner_id = %s order by 1", people.ann.id)
-        for table in TABLES
-    ]  # fmt: skip
+    rows = "select to_jsonb(stored) from rag.{} as stored where owner_id = %s order by 1"
+    return [world.sql(rows.format(table), people.ann.id) for table in TABLES]
 
 
 def write_shared(world: World, people: People) -> None:
-    """Each way to change the shared class: folds and merges by an admin, replacement and deletion by the attacker."""
+    """Changes of the shared class: folds and merges by an admin, replacement and deletion by the attacker."""
     for number in range(4):
         texts = [f"public more{number} {place}" for place in range(33)]
         passages.put_many(world, people.ada, texts)
     passages.put(world, people.alf, "public again", external_id="x")
     passages.put(world, people.alf, "public once more", external_id="x")
-    world.as_user(people.alf, "delete from rag.documents where content like 'public thing1%%' and owner_id is null")
+    world.as_user(
+        people.alf, "delete from rag.documents where content like 'public thing1%%' and owner_id is null"
+    )
     world.as_user(people.ada, "delete from rag.documents where content like 'public more1%%'")
 
 
@@ -104,9 +98,7 @@ def test_rows_of_a_member_do_not_stop_the_writes_of_others(
     assert len(passages.search(world, people.ann, "zebra", top_k=100)) == 41
 
 
-def test_malformed_rows_are_refused(
-    world: World, people: People, private: dict[str, list[dict[str, Any]]]
-):
+def test_malformed_rows_are_refused(world: World, people: People, private: dict[str, list[dict[str, Any]]]):
     """They would make the searches and writes of the class fail."""
     malformed: dict[str, list[dict[str, Any]]] = {
         "document_terms": [
@@ -144,14 +136,19 @@ def test_functions_of_the_index_change_no_class_that_the_caller_does_not_see(
     world: World, people: People, private: dict[str, list[dict[str, Any]]]
 ):
     before = index_of(world, people)
-    ((seg_class,),) = world.sql("select distinct class from rag.term_segments where owner_id = %s", people.ann.id)
+    ((seg_class,),) = world.sql(
+        "select distinct class from rag.term_segments where owner_id = %s", people.ann.id
+    )
     document, segment = private["document_terms"][0], private["term_segments"][0]["segment"]
     for person in (people.alf, people.bob):
         for call, arguments in (
             ("index_words(%s, %s)", [people.acme.id, [document["document_id"]]]),
             ("remove_words(%s, %s)", [people.acme.id, [document["document_id"]]]),
             ("fold_tail(%s, %s)", [people.acme.id, seg_class]),
-            ("write_segment(%s, %s, %s, %s)", [people.acme.id, seg_class, [document["document_id"]], [segment]]),
+            (
+                "write_segment(%s, %s, %s, %s)",
+                [people.acme.id, seg_class, [document["document_id"]], [segment]],
+            ),
         ):
             world.as_user(person, f"select rag.{call}", *arguments)
     assert index_of(world, people) == before

@@ -246,7 +246,9 @@ def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: Pe
     """However the writers end, a deleted document's words leave the index with its deletion."""
     texts = [f"common thing{number}" for number in range(32)]
     passages.put_many(world, people.ann, texts)
-    ((first,), (second,)) = world.sql(f"select document_id::text from rag.document_terms where {ORGS} limit 2", [people.acme.id])
+    ((first,), (second,)) = world.sql(
+        f"select document_id::text from rag.document_terms where {ORGS} limit 2", [people.acme.id]
+    )
     with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
         become(writer, people.ann)
         put_one = "select public.rag_put_documents('default', %s)"
@@ -260,9 +262,14 @@ def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: Pe
     with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
         become(writer, people.ann)
         writer.execute("update rag.documents set title = 'other' where id = %s", [second])
-        last = "select max(document_id::text) from rag.document_terms where org_id = %s and segment is not null"
+        last = (
+            "select max(document_id::text) from rag.document_terms where org_id = %s and segment is not null"
+        )
         deletion = pool.submit(
-            world.as_user, people.ann, "delete from rag.documents where id = %s", world.sql(last, people.acme.id)[0][0]
+            world.as_user,
+            people.ann,
+            "delete from rag.documents where id = %s",
+            world.sql(last, people.acme.id)[0][0],
         )
         wait_for_waiters(world.stack, 1)
         writer.commit()
@@ -296,7 +303,8 @@ def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People)
 
 
 def test_changes_of_many_documents_rewrite_each_block_once(world: World, people: People):
-    """One by one, they would rewrite the blocks for each document. Reads: each term's block, and each block thrice."""
+    """One by one, they would rewrite the blocks for each document."""
+    # Reads: the block of each term, and each block three times.
     texts = [f"common thing{number % 7} thing{number}" for number in range(300)]
     ids = [f"n{number}" for number in range(300)]
 
@@ -313,10 +321,9 @@ def test_changes_of_many_documents_rewrite_each_block_once(world: World, people:
     ((number,),) = world.sql(blocks, [people.acme.id])
     assert number > 3
     assert rows_read(world, "term_blocks", lambda: put("second", ids[:20])) <= 30 + 3 * number
-    assert rows_read(
-        world, "term_blocks",
-        lambda: world.as_user(people.ann, "delete from rag.documents where external_id = any (%s)", ids[100:200]),
-    ) <= 110 + 3 * number  # fmt: skip
+    some = "delete from rag.documents where external_id = any (%s)"
+    read = rows_read(world, "term_blocks", lambda: world.as_user(people.ann, some, ids[100:200]))
+    assert read <= 110 + 3 * number
     world.as_user(people.ann, "delete from rag.documents")
     assert world.sql(blocks, [people.acme.id])[0][0] == 0
     assert drift(world, people) == []
@@ -337,8 +344,8 @@ def test_a_segment_may_have_most_of_its_chunks(world: World, people: People):
     """A class has few segments, however its documents come."""
     fold = """
         with added as (
-          insert into rag.document_terms (org_id, document_id, collection_id, embedding_model, config, chunks, length,
-            terms, places)
+          insert into rag.document_terms (org_id, document_id, collection_id, embedding_model,
+            config, chunks, length, terms, places)
           select org_id, gen_random_uuid(), id, 'm', 'english', 33, 33, '{1}', '{1}'
           from rag.collections, generate_series(1, 9) where org_id = %s
         ) select
@@ -346,7 +353,10 @@ def test_a_segment_may_have_most_of_its_chunks(world: World, people: People):
     passages.put(world, people.ann, "one")
     for _ in range(70):
         world.sql(fold, people.acme.id)
-        world.sql("select rag.fold_tail(org_id, class) from rag.document_terms where org_id = %s limit 1", people.acme.id)
+        world.sql(
+            "select rag.fold_tail(org_id, class) from rag.document_terms where org_id = %s limit 1",
+            people.acme.id,
+        )
     ((segments, largest),) = world.sql(
         "select count(*), max(chunks) from rag.term_segments where org_id = %s", people.acme.id
     )
