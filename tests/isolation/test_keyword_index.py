@@ -39,7 +39,7 @@ def forge(world: World, people: People, table: str, row: dict[str, Any], **value
     return None
 
 
-def index_of(world: World, people: People) -> list[tuple[Any, ...]]:
+def index_of(world: World, people: People) -> list[list[tuple[Any, ...]]]:
     """ann's rows."""
     rows = "select to_jsonb(stored) from rag.{} as stored where owner_id = %s order by 1"
     return [world.sql(rows.format(table), people.ann.id) for table in TABLES]

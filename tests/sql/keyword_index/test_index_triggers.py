@@ -55,7 +55,7 @@ def new_document(text: str, **fields: Any) -> dict[str, Any]:
     return {"title": "A", "content": text, "embedding_model": MODEL, "chunks": chunks, **fields}
 
 
-def drift(world: World, people: People) -> list[tuple[Any, ...]]:
+def drift(world: World, people: People) -> list[str]:
     """Where the segments and the terms of their documents differ."""
     orgs = [[people.acme.id, people.bolt.id]]
     with psycopg.connect(world.stack.database_url()) as connection:
