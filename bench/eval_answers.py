@@ -30,7 +30,7 @@ from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from shared.calibration.first_calibration import SHIPPED
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 
 Line = dict[str, Any]
@@ -218,7 +218,6 @@ def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) ->
         about = line["meta"]
         date = about.get("date")
         document = NewDocument(
-            MERROW,
             line["title"],
             line["text"],
             external_id=line["id"],
@@ -226,7 +225,9 @@ def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) ->
             lang=about.get("lang"),
             occurred_at=datetime.fromisoformat(f"{date}T00:00:00+00:00") if date else None,
         )
-        ingest(services.database, services.embedder, principal("hugo@merrow.example"), document)
+        ingest_many(
+            services.database, services.embedder, principal("hugo@merrow.example"), "default", [document]
+        )
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def labelled_set(language: str) -> LabelledSet:
     documents = [
         Item(name, document.text, document.title)
         for path in sorted(CORPUS.rglob("*.md"))
-        if (document := read_file(path, name := str(path.relative_to(CORPUS)), "", "").document).lang == "en"
+        if (document := read_file(path, name := str(path.relative_to(CORPUS))).document).lang == "en"
     ]
     with QUESTIONS.open(newline="") as file:
         entries = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))

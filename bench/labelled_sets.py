@@ -84,7 +84,7 @@ def _put(
     """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
     principal = principals_of(stack)(reader)
     documents = [
-        NewDocument(None, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
+        NewDocument(item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
         for item in items
     ]
     hundreds = [documents[first : first + 100] for first in range(0, len(documents), 100)]

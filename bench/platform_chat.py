@@ -64,7 +64,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
     result = pipeline.search(bench.services, principal, Query(QUESTION, 5, neighbours=1))
     settings = bench.services.settings
     request, _ = chat_request(
-        Request(message=QUESTION).turn(),
+        Request(message=QUESTION).to_turn(),
         "m",
         result.matches,
         "",

@@ -3,9 +3,9 @@
 from starlette.routing import Router
 
 from functions import server
-from shared import pipeline
+from shared.models import query_embedding_cache
 
 
 def create() -> Router:
-    vars(pipeline)["CACHE_SECONDS"] = 0
+    vars(query_embedding_cache)["CACHE_SECONDS"] = 0
     return server.create()

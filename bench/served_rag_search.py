@@ -28,7 +28,6 @@ class FixedEmbedder:
     model = os.environ["BENCH_MODEL"]
     forms = NO_FORMS
     remote = False
-    is_fast = True
     window = 8191
     passage_tokens = 512
 

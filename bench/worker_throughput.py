@@ -63,10 +63,9 @@ KEYS = {
 class RandomEmbedder:
     """An embedding service that takes no time: a direction for each text, drawn from a seed."""
 
-    model, forms, remote, is_fast, window, passage_tokens = (
+    model, forms, remote, window, passage_tokens = (
         "all-MiniLM-L6-v2",
         NO_FORMS,
-        True,
         True,
         8191,
         128,

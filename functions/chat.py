@@ -33,7 +33,7 @@ Id = Annotated[str, id_in_path("session")]
 
 @routes.post("/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
 async def chat(caller: Asker, fresh_caller: FreshCaller, services: Core, body: wire.Request) -> Response:
-    turn = converse(services, fresh_caller, body.turn())
+    turn = converse(services, fresh_caller, body.to_turn())
     if not body.stream:
         return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
     encode = partial(chat_response.encode_event, body, caller.user_id)

@@ -82,7 +82,7 @@ class Functions:
 
     @cached_property
     def _description(self) -> bytes:
-        """Takes a second."""
+        """The OpenAPI document of all functions, made in a second."""
         return json.dumps(openapi_reference.merged(self.apps)).encode()
 
     @asynccontextmanager

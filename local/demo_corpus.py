@@ -38,17 +38,17 @@ def org_id_of(name: str) -> str:
         raise CommandError(f"no org is called {name}; give {', '.join(ORGS)}, or an id") from None
 
 
-def read_folder(folder: Path, org_id: str, collection: str) -> list[CorpusFile]:
+def read_folder(folder: Path) -> list[CorpusFile]:
     """Every document below `folder`, by name. Raises CommandError when there is none or one is malformed."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     if not files:
         raise CommandError(
             f"{folder} has no files that end in {' or '.join(sorted(SUFFIXES))}; check the path"
         )
-    return [read_file(path, str(path.relative_to(folder)), org_id, collection) for path in files]
+    return [read_file(path, str(path.relative_to(folder))) for path in files]
 
 
-def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile:
+def read_file(path: Path, name: str) -> CorpusFile:
     """One file; `name` becomes its external id, so that reading it again replaces it."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -58,11 +58,9 @@ def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile
         raise CommandError(f"{path}: {error}") from None
     owner = fields.get("owner")
     document = NewDocument(
-        org_id=org_id,
         title=fields.get("title") or path.stem,
         text=body,
         external_id=name,
-        collection=collection,
         private=owner is not None,
         source_type=fields.get("source_type"),
         uri=fields.get("uri"),

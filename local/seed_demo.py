@@ -12,7 +12,7 @@ from local.progress_columns import columns
 from local.shell_environment import settings_of_the_shell
 from local.stack import Stack
 from shared.config import Settings, read_settings
-from shared.ingestion.synchronous_ingestion import ingest
+from shared.ingestion.synchronous_ingestion import ingest_many
 from shared.services import Services
 from shared.types import Principal
 
@@ -48,11 +48,7 @@ def principals_of(stack: Stack) -> Authorise:
 def demo_files() -> list[tuple[CorpusFile, str]]:
     """The demo's documents, each with the e-mail of the user that ingests it: its owner or the org's
     admin."""
-    return [
-        (file, file.owner or ADMINS[org])
-        for org, org_id in ORGS.items()
-        for file in read_folder(CORPUS / org, org_id, COLLECTION)
-    ]
+    return [(file, file.owner or ADMINS[org]) for org in ORGS for file in read_folder(CORPUS / org)]
 
 
 def ingest_files(
@@ -63,7 +59,9 @@ def ingest_files(
     known_principals = {email: principal(email) for _, email in files}
 
     def ingest_one(file: CorpusFile, email: str) -> int:
-        return ingest(services.database, services.embedder, known_principals[email], file.document).chunks
+        arguments = services.database, services.embedder, known_principals[email], COLLECTION
+        (stored,) = ingest_many(*arguments, [file.document])
+        return stored.chunks if stored else 0
 
     chunks = 0
     # Two at a time: while the database stores one document, the next is embedded.

@@ -196,6 +196,14 @@ class ThirdPartyIssuer(BaseModel):
     algorithms: Annotated[list[Literal["RS256", "ES256"]], Field(min_length=1)] = ["RS256"]
 
 
+# A JSON value's other keys may be secrets: errors do not name them.
+NESTED_FIELDS = {
+    name for model in (EmbeddingForms, OtherEmbedding, ThirdPartyIssuer) for name in model.model_fields
+}
+# Errors of a JSON value as a whole. A comma-separated value is always a list.
+WHOLE_VALUE_ERRORS = {"json_invalid", "model_type", "dict_type", "list_type"}
+
+
 class AppSettings(BaseModel):
     """Settings that an app needs when it is created, before it starts."""
 
@@ -245,7 +253,7 @@ class Settings(AppSettings):
     rag_llm_api_key: SecretStr | None = None
     rag_llm_url: Address = "https://ai.gateway.lovable.dev/v1"
     rag_llm_model: str = "google/gemini-3.5-flash-lite"
-    # An embedding may take a third of it.
+    # Time-out of an answer; that of an embedding is a third.
     rag_llm_timeout_seconds: Seconds = 30
     # Of a model that thinks; `medium` is the default of most of them, and costs several times as much.
     rag_llm_reasoning_effort: ReasoningEffort = "low"
@@ -413,7 +421,10 @@ def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mappi
             ": ".join(
                 [
                     *(str(name).upper() for name in fault["loc"][:1]),
-                    fault["msg"].removeprefix("Value error, "),
+                    *(str(name) for name in fault["loc"][1:] if name in NESTED_FIELDS),
+                    "JSON as in docs/configuration.md is required"
+                    if fault["type"] in WHOLE_VALUE_ERRORS and len(fault["loc"]) == 1
+                    else fault["msg"].removeprefix("Value error, "),
                 ]
             )
             for fault in invalid.errors(include_input=False)

@@ -7,13 +7,14 @@ The first two steps are dependencies of every handler (api/authentication.py). `
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from starlette.concurrency import run_in_threadpool
 
+from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.cited_documents import cite, with_snippets
 from shared.generation.confidence import (
@@ -21,8 +22,10 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
+    after_indirect,
     after_unmentioned,
     judge,
+    with_named_value,
     without_best_passage,
 )
 from shared.generation.confidence_features import features_of, missing_names
@@ -30,10 +33,10 @@ from shared.generation.contradictions import contradictions
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
+from shared.generation.named_value import names_value
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word
-from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import match, widen
 from shared.retrieval.chunk_search import similar as match_similar
@@ -62,16 +65,9 @@ from shared.types import (
 RERANK_CANDIDATES = 50
 
 
-def search(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding] = (),
-    judged: Query | None = None,
-) -> SearchResult:
-    """The caller's best matches. `embeddings`: those of the query's text, if they are known. `judged`: a
-    confidence query with the same text and filters, whose matches the result has in `judged` if one call of
-    the database returns both. Raises a RagError."""
+def search(services: Services, caller: Principal, query: Query, judged: Query | None = None) -> SearchResult:
+    """The caller's best matches. `judged`: a confidence query with the same text and filters, whose matches
+    the result has in `judged` if one call of the database returns both. Raises a RagError."""
     started = time.perf_counter()
     if judged and not _share_a_call(services, query, judged):
         judged = None
@@ -79,7 +75,7 @@ def search(
     result = match_identifier(services.database, caller, models, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
-        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings, judged)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, judged)
     return replace(result, milliseconds=milliseconds_since(started))
 
 
@@ -89,7 +85,20 @@ def confidence_query(text: str, filters: Filters, rerank: bool | None = None) ->
     return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank)
 
 
-def search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
+def search_and_judge(
+    services: Services, caller: Principal, query: Query, redact: Callable[[Match], Match] | None = None
+) -> JudgedSearch:
+    """Embed, match and judge: what every API calls that answers. `redact`: changes the matches before they
+    are judged and answered from. Raises a RagError."""
+    result = _search_for_answer(services, caller, query)
+    matches, judged = (
+        tuple(map(redact, each)) if redact else each for each in (result.matches, result.judged)
+    )
+    judgement = judge_matches(services, caller, judged, query.text, matches=matches)
+    return JudgedSearch(matches, judgement, result.vector, result.graph)
+
+
+def _search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
     """The caller's best matches and, in `judged`, those of the confidence query, empty where nothing matches
     the caller's. One search if both queries are the same, and else one call of the database, except for
     identifiers. Raises a RagError."""
@@ -100,26 +109,22 @@ def search_for_answer(services: Services, caller: Principal, query: Query) -> Se
     result = search(services, caller, query, judged=judged)
     if result.judged or not result.matches:
         return result
-    return replace(result, judged=search(services, caller, judged, result.embeddings).matches)
-
-
-def judge_search(services: Services, caller: Principal, query: Query, result: SearchResult) -> JudgedSearch:
-    """The result of search_for_answer with its confidence."""
-    judgement = judge_matches(services, caller, result.judged, query.text, matches=result.matches)
-    return JudgedSearch(result.matches, judgement, result.vector)
-
-
-def search_and_judge(services: Services, caller: Principal, query: Query) -> JudgedSearch:
-    """Embed, match and judge: what every API calls that answers. Raises a RagError."""
-    return judge_search(services, caller, query, search_for_answer(services, caller, query))
+    return replace(result, judged=search(services, caller, judged).matches)
 
 
 async def answer(
-    services: Services, caller: Principal, query: Query, sampling: Sampling = DEFAULT_SAMPLING
+    services: Services,
+    caller: Principal,
+    query: Query,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    rule: Callable[[JudgedSearch, Settings], JudgedSearch] | None = None,
 ) -> Answer:
-    """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
+    """An answer with citations, or, below medium confidence, the citations alone. `rule`: changes the
+    confidence before it is used. Raises a RagError."""
     started = time.perf_counter()
     searched = await run_in_threadpool(search_and_judge, services, caller, query)
+    if rule:
+        searched = rule(searched, services.settings)
     return await write_answer(services, query, searched, sampling, started)
 
 
@@ -214,6 +219,9 @@ def judge_matches(
         calibration = services.calibration(caller, model, is_reranked=is_reranked)
         features = features_of(question, judged, calibration.coverage_weight)
         judgement = judge(features, judged, calibration)
+        is_low = judgement.confidence is Confidence.LOW and not judgement.missing
+        if is_low and names_value(question, judged):
+            judgement = with_named_value(judgement)
         if features.best and matches and not any(_contains(match, features.best) for match in matches):
             judgement = without_best_passage(judgement)
         if not judgement.missing:
@@ -235,6 +243,7 @@ def judge_draft(
         return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
         judgement = after_conflict(judgement) if draft.has_conflict else judgement
+        judgement = after_indirect(judgement) if draft.is_indirect else judgement
         if other := replaced_version(question, draft):
             return after_unmentioned(judgement, other, names_another=True)
         # A hint at medium that has no other.
@@ -259,18 +268,14 @@ def _share_a_call(services: Services, query: Query, judged: Query) -> bool:
 
 
 def _match_and_rerank(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding],
-    judged: Query | None,
+    services: Services, caller: Principal, query: Query, judged: Query | None
 ) -> SearchResult:
     if services.reranker is None:
-        return replace(_match(services, caller, query, embeddings, judged), rerank_failed=True)
+        return replace(_match(services, caller, query, judged), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
     wider_judged = judged and replace(judged, top_k=RERANK_CANDIDATES)
-    result = _rerank(services.reranker, query, _match(services, caller, wider, embeddings, wider_judged))
+    result = _rerank(services.reranker, query, _match(services, caller, wider, wider_judged))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
@@ -292,17 +297,11 @@ def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchRes
         return rerank(reranker, query.text, result)
 
 
-def _match(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    embeddings: Sequence[QueryEmbedding] = (),
-    judged: Query | None = None,
-) -> SearchResult:
-    embeddings = embeddings or _embed(services, caller, judged or query)
+def _match(services: Services, caller: Principal, query: Query, judged: Query | None) -> SearchResult:
+    embeddings = _embed(services, caller, judged or query)
     with step("match"):
         result = match(services.database, caller, embeddings, query, judged)
-    return replace(result, embeddings=embeddings if embeddings[0].vector else ())
+    return replace(result, vector=embeddings[0].vector)
 
 
 def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEmbedding, ...]:
@@ -310,9 +309,7 @@ def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEm
         return tuple(QueryEmbedding(embedder.model) for embedder in services.embedders)
     with step("embed"):
         return tuple(
-            QueryEmbedding(
-                embedder.model, embed_query(services.database, embedder, caller, query.text, CACHE_SECONDS)
-            )
+            QueryEmbedding(embedder.model, services.query_embeddings.embed(embedder, caller, query.text))
             for embedder in services.embedders
         )
 

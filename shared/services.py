@@ -53,6 +53,7 @@ from shared.models.embeddings import (
     requested_dimensions,
 )
 from shared.models.moderation import Moderator
+from shared.models.query_embedding_cache import QueryEmbeddingCache
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.similarity_scale import scale_of
 from shared.models.transcription import Transcriber, transcriber_for
@@ -77,7 +78,7 @@ class Closeable(Protocol):
 
 
 class Services:
-    """Safe to use from many threads; contains no data of a caller."""
+    """Safe to use from many threads. Its caches separate the data of users."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -93,6 +94,7 @@ class Services:
         self.database = database_for(settings)
         self.refusals = RefusalCache()
         self.recorder = RequestRecorder()
+        self.query_embeddings = QueryEmbeddingCache()
         self._is_prepared = False
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}

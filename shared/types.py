@@ -329,7 +329,8 @@ class ExtractedSentence:
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
-    the generator found no answer, and the text is empty; `has_conflict`: documents give different values;
+    the generator found no answer, and the text is empty; `is_indirect`: no sentence of an extracted answer
+    answers directly; `has_conflict`: documents give different values;
     `messages`: those that a model got, with the passages."""
 
     text: str
@@ -338,6 +339,7 @@ class GeneratedText:
     snippets: Mapping[int, str] = field(default_factory=dict)
     sentences: tuple[ExtractedSentence, ...] = ()
     is_abstention: bool = False
+    is_indirect: bool = False
     has_conflict: bool = False
     messages: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
@@ -364,9 +366,9 @@ class SearchResult:
     `exact`: whether the query was compared with every candidate, None for a search by words alone;
     `considered`: the number of chunks whose vectors were compared; `vector_ms`, `lexical_ms`, `graph_ms`: the
     database's time for each part of the search, 0 for an unused part; `graph`: None if unused; `reranked_by`:
-    the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `embeddings`:
-    those of the query, none for keywords alone; `judged`: the matches by which confidence is judged, if they
-    were asked for.
+    the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `vector`: the
+    query's by the deployment's model, if it was embedded; `judged`: the matches by which confidence is
+    judged, if they were asked for.
     """
 
     matches: tuple[Match, ...]
@@ -379,22 +381,19 @@ class SearchResult:
     graph: Graph | None = None
     reranked_by: str | None = None
     rerank_failed: bool = False
-    embeddings: Sequence[QueryEmbedding] = field(default=(), repr=False)
+    vector: list[float] | None = field(default=None, repr=False)
     judged: tuple[Match, ...] = ()
-
-    @property
-    def vector(self) -> list[float] | None:
-        """The query's vector by the deployment's model, if it was embedded."""
-        return self.embeddings[0].vector if self.embeddings else None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSearch:
-    """The matches for a question, and the confidence that they answer it. `vector`: that of the question."""
+    """The matches for a question, and the confidence that they answer it. `vector`: that of the question;
+    `graph`: None if unused."""
 
     matches: tuple[Match, ...]
     judgement: Judgement
     vector: list[float] | None = field(default=None, repr=False)
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)

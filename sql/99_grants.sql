@@ -55,7 +55,6 @@ grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, 
 grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
   on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
@@ -190,7 +189,6 @@ begin
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
-      ('guarded', 'rag_get_query_embedding(text,integer)'),
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
@@ -220,10 +218,8 @@ begin
       ('guarded', 'rag_open_job(integer)'),
       ('guarded', 'rag_open_key()'),
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
-      ('guarded', 'rag_put_document(jsonb,jsonb)'),
-      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean,uuid)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
-      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),

@@ -115,16 +115,20 @@ class Actor:
         rows: list[dict[str, Any]] = answer.json()
         return rows
 
+    def store(self, arguments: dict[str, Any], *, token: str | None = None) -> httpx.Response:
+        """Store the document of put_arguments straight through PostgREST."""
+        return self.rpc("rag_put_documents", store_arguments(**arguments), token=token)
+
     def put(self, vectors: Sequence[Sequence[float]], **fields: Any) -> str:
         """A document with a chunk for each vector, whose text is its number; the document's id."""
-        answer = self.rpc("rag_put_document", put_arguments(self.org, vectors, **fields))
+        answer = self.store(put_arguments(self.org, vectors, **fields))
         assert answer.status_code == 200, answer.text
         document_id: str = answer.json()[0]["document_id"]
         return document_id
 
 
 def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields: Any) -> dict[str, Any]:
-    """What rag_put_document takes, for a document that only its vectors matter of."""
+    """A document and its chunks, whose texts are numbers, with these vectors."""
     texts = [str(number) for number in range(len(vectors))]
     content = "\n".join(texts) or "text"
     document = {
@@ -140,6 +144,13 @@ def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields:
         start, end = end + 1, end + 1 + len(text)
         chunks.append({"span_start": start, "span_end": end, "token_count": 1, "embedding": list(vector)})
     return {"document": document, "chunks": chunks}
+
+
+def store_arguments(document: dict[str, Any], chunks: Any) -> dict[str, Any]:
+    """What rag_put_documents takes for one document."""
+    fields = {"collection": "default", "org_id": None, **document}
+    place = {name: fields.pop(name) for name in ("collection", "org_id")}
+    return {**place, "documents": [{**fields, "chunks": chunks}]}
 
 
 def hit_arguments(**more: Any) -> dict[str, Any]:

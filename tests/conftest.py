@@ -26,7 +26,7 @@ from shared.api import health_probes
 from shared.clients import http_client, postgrest, read_replica
 from shared.config import Settings
 from shared.ingestion.parsers import ocr
-from shared.models import chat_gateway, embedder_window, query_embedding_cache, reranking
+from shared.models import chat_gateway, embedder_window, reranking
 from shared.models.embeddings import Embedder, local_embedder
 from shared.observability import request_record_store
 from shared.services import Services
@@ -115,7 +115,6 @@ def _long_time_outs() -> Iterator[None]:
         for module, name in (
             (read_replica, "DATABASE_SECONDS"),
             (reranking, "RERANK_SECONDS"),
-            (query_embedding_cache, "CACHE_TIMEOUT_SECONDS"),
             (embedder_window, "SECONDS"),
             (chat_gateway, "LIST_SECONDS"),
             (request_record_store, "CALL_SECONDS"),

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,15 @@ from local import ROOT
 from local.stack import Stack
 
 
+def completed(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
+    """A program that has ended, in the project's folder unless told otherwise, and what it printed."""
+    options = {"cwd": ROOT, "timeout": 600, **options}
+    return subprocess.run(command, check=False, capture_output=True, text=True, **options)
+
+
 def run_node(script: Path, inputs: dict[str, Any], *arguments: str) -> dict[str, Any]:
     """Run a script with `given` on its standard input; what it prints, parsed: nothing is nothing."""
-    process = subprocess.run(
-        ["node", str(script), *arguments],
-        input=json.dumps(inputs),
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
+    process = completed(["node", str(script), *arguments], input=json.dumps(inputs), timeout=180)
     assert process.returncode == 0, process.stderr
     result: dict[str, Any] = json.loads(process.stdout or "{}")
     return result
@@ -35,15 +33,7 @@ def run_node(script: Path, inputs: dict[str, Any], *arguments: str) -> dict[str,
 
 def output_of(command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
     """What a program says that ends well, and complains of nothing."""
-    process = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        env=surroundings(environment),
-    )
+    process = completed(command, timeout=300, cwd=folder, env=surroundings(environment))
     assert (process.returncode, process.stderr) == (0, ""), process.stderr
     return process.stdout
 

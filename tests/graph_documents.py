@@ -84,7 +84,7 @@ def put(
         "collection": collection,
         **fields,
     }
-    answer = actor.rpc("rag_put_document", {"document": document, "chunks": chunks})
+    answer = actor.store({"document": document, "chunks": chunks})
     assert answer.status_code == 200, answer.text
     document_id: str = answer.json()[0]["document_id"]
     return document_id

@@ -16,7 +16,7 @@ class RotatedEmbedder:
     vector of one model is near none of the other's.
     """
 
-    model, forms, remote, is_fast = "rotated-minilm", NO_FORMS, False, True
+    model, forms, remote = "rotated-minilm", NO_FORMS, False
 
     def __init__(self) -> None:
         self._local = local_embedder()
@@ -38,7 +38,7 @@ class HashEmbedder:
     """An embedder that takes no time: of each word a direction, of a text their sum. So a text is near what
     it shares words with, as it is with a real one."""
 
-    model, forms, remote, is_fast, window, passage_tokens = "hashed", NO_FORMS, False, True, 8191, 512
+    model, forms, remote, window, passage_tokens = "hashed", NO_FORMS, False, 8191, 512
 
     def __init__(self) -> None:
         self._known: dict[str, np.ndarray[Any, Any]] = {}

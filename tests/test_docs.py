@@ -118,6 +118,15 @@ def test_the_page_of_settings_is_generated():
     assert configuration_page.PATH.read_text() == configuration_page.page(), "run: make generated"
 
 
+def test_a_setting_that_may_contain_a_secret_is_marked():
+    rows = [
+        line for line in configuration_page.page().splitlines() if re.search(r"\|[^|]*\| secret \|", line)
+    ]
+    marked = {line.split("`")[1] for line in rows}
+    assert marked >= {"OPENAI_API_KEY", "RAG_OTHER_EMBEDDING"}
+    assert "RAG_THIRD_PARTY_ISSUERS" not in marked
+
+
 def test_the_page_of_messages_is_generated():
     assert messages_page.PATH.read_text() == messages_page.page(), "run: make generated"
 

@@ -21,7 +21,10 @@ AVOIDED = re.compile(
 # Quotations, code and links are not this project's prose.
 QUOTED = re.compile(r"```.*?```|`[^`]*`|\"[^\"\n]*\"|“[^”]*”", re.DOTALL)
 CODE = ("shared", "functions", "local", "bench", "verify", "sdk/python", "tests")
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "sql/README.md", "sdk/*/README.md")
+PAGES = (
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "sql/README.md",
+    "sdk/*/README.md",
+)  # fmt: skip
 COMMENTED = (
     "Makefile",
     "Dockerfile",

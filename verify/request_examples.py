@@ -31,7 +31,7 @@ BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{d
 # The operators', each with the token of the deployment that opens it.
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
 # Codes of a part of the product that the deployment has switched off.
-SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off", "members_elsewhere")
+SWITCHED_OFF = ("storage_off", "snapshots_off", "api_keys_off", "members_elsewhere")
 # SQL functions that answer without the functions' secret.
 OPEN_TO_BROWSERS = {
     "is_org_member",
@@ -159,10 +159,6 @@ def _secret() -> str:
 
 # Arguments of SQL functions that their names and types do not give.
 ARGUMENTS: dict[str, Example] = {
-    "rag_put_document": lambda values: {
-        "document": _document(values, org_id=values["org_id"], collection=values["collection"]),
-        "chunks": [_chunk(values, QUESTION)],
-    },
     "rag_put_documents": lambda values: {
         "documents": [
             _document(values, chunks=[_chunk(values, QUESTION)], external_id=values["document_name"])
@@ -246,8 +242,6 @@ ARGUMENTS: dict[str, Example] = {
     "rag_record_metrics": lambda _: {"measures": []},
     "rag_record_tokens": lambda _: {"model_tokens": 1, "model_calls": 1},
     "rag_record_request": lambda values: {"record": record_of(values["org_id"], QUESTION)},
-    "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},
-    "rag_put_query_embedding": lambda _: {"hash": _digest(), "max_age_seconds": 3600},
     "rag_open_session": lambda _: {"history": 10},
     "rag_save_turn": lambda values: {
         "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],

@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 120
 CONTROL, PRIVATE_CONTROL = "positive control", "positive control of private objects"
 ADD_REQUEST = "add a valid request to verify/request_examples.py"
 # Statuses of invalid requests and of disabled parts of the product.
-INVALID = {400, 422, 501, 503}
+INVALID = {400, 422, 503}
 
 
 class Target(Protocol):

@@ -28,7 +28,6 @@ TABLES_OF_A_USER = {
     "rate_limits": "caller_id",
     "request_counts": "user_id",
     "api_metrics": "user_id",
-    "query_embeddings": "user_id",
 }
 TOKENS = (
     "confirmation_token", "recovery_token", "email_change", "email_change_token_new",

@@ -88,8 +88,6 @@ class ObjectFactory:
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
         actors.sql("update rag.orgs set record_days = 30 where id = %s", actors.org_id)
-        embedding_arguments = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
-        self._rpc(actors.member, "rag_put_query_embedding", embedding_arguments)
         event = {"event": "knowledge.retrieve", "namespace": name}
         self._rpc(actors.admin, "rag_record_event", event)
         common = {
@@ -194,18 +192,14 @@ class ObjectFactory:
         actors = self._actors
         text = _text(actors.private_marker)
         document = {
-            "org_id": actors.org_id, "collection": collection, "private": True,
-            "title": f"Note {actors.private_marker}", "content": text,
+            "private": True, "title": f"Note {actors.private_marker}", "content": text,
             "embedding_model": model, "metadata": {"note": actors.private_marker},
+            "chunks": [
+                {"span_start": 0, "span_end": len(text), "token_count": 10, "embedding": vector}
+            ],
         }  # fmt: skip
-        chunk = {
-            "span_start": 0,
-            "span_end": len(text),
-            "token_count": 10,
-            "embedding": vector,
-        }
-        row = self._rpc(actors.member, "rag_put_document", {"document": document, "chunks": [chunk]})[0]
-        return str(row["document_id"])
+        arguments = {"org_id": actors.org_id, "collection": collection, "documents": [document]}
+        return str(self._rpc(actors.member, "rag_put_documents", arguments)[0]["document_id"])
 
     def _waiting_document(self, collection_id: str) -> str:
         """A document with an original, a job and an idempotent reply."""

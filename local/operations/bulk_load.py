@@ -35,7 +35,7 @@ USER = """
 select coalesce((select id from auth.users where email = %(user)s), %(third_party)s::uuid)::text, issuer
 from rag.settings
 """
-KEYS = {field.name for field in fields(NewDocument)} - {"org_id", "collection"}
+KEYS = {field.name for field in fields(NewDocument)}
 DOCUMENT = TypeAdapter(NewDocument)
 NOT_EMPTY = "The database has chunks already. Add further documents with: python -m local ingest"
 # The tables that refer to documents. Their secondary indexes and foreign keys are dropped and created again.
@@ -205,7 +205,7 @@ def _distinct(documents: Iterable[NewDocument]) -> Iterator[NewDocument]:
 def read_documents(path: Path) -> Iterator[NewDocument]:
     """The documents of a folder (local/demo_corpus.py), or of a file with an object in each line."""
     if path.is_dir():
-        yield from (file.document for file in read_folder(path, "", ""))
+        yield from (file.document for file in read_folder(path))
         return
     try:
         with path.open(encoding="utf-8") as lines:
@@ -214,7 +214,7 @@ def read_documents(path: Path) -> Iterator[NewDocument]:
                     values = json.loads(line)
                     if unknown := sorted(values.keys() - KEYS):
                         raise CommandError(f"{path}, line {number}: unknown key {one_line(unknown[0])}")
-                    yield DOCUMENT.validate_python({**values, "org_id": None})
+                    yield DOCUMENT.validate_python(values)
                 except ValidationError as error:
                     fault = error.errors(include_url=False)[0]
                     raise CommandError(f"{path}, line {number}: {fault['loc'][0]}: {fault['msg']}") from None

@@ -8,6 +8,7 @@ from shared.config import OTHER_NAMES, ServerSettings, Settings
 
 PATH = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / ".env.example"
+MODELS: dict[str, Any] = Settings.model_json_schema()["$defs"]
 SCHEMA = {
     **Settings.model_json_schema()["properties"],
     **ServerSettings.model_json_schema()["properties"],
@@ -21,13 +22,28 @@ with an error that names the variable. A missing key selects the local default, 
 `/health` report. A wrong key, or an endpoint or model without a key, is an error and never a silent
 fallback. An empty variable counts as unset.
 
+No setting is read again: a change takes effect when the process is started anew, functions and worker
+alike. No file is read either; Docker Compose passes variables of the shell on before those of `.env`, and
+only those that `compose.yaml` lists. `docker compose up --detach` creates the containers anew; `restart`
+keeps their old values. This prints the settings of a running container with `**********` for each secret
+(in `worker` too, or without `docker compose exec functions` in the environment of a process):
+
+```bash
+docker compose exec functions python -c 'from shared.config import read_settings; print(read_settings())'
+```
+
 `serverless.yml` lists which function receives which variable; [Deploy](deploy.md#secrets-of-each-function)
 lists the secrets. Settings of the database (default model, functions secret, BM25, fusion, limits of direct
-calls) are columns of `rag.settings`: [SQL reference](sql-reference.md#ragsettings).
+calls) are columns of `rag.settings`: [SQL reference](sql-reference.md#ragsettings). Each call of SQL reads
+them, so a change applies to the next request; calibrations are read once a minute. The embedding model, the
+issuers and the functions secret are named in both, and must agree: neither wins.
+`select * from rag.settings` shows them, the functions secret as a hash.
 
 Many embedding models expect a prefix or a request parameter that says whether a text is a question or a
-document. The known models get it by their name (`shared/models/embedding_roles.py`). `RAG_EMBEDDING_ROLES`
-sets another: `{"my-model": {"question": "query: ", "document": "passage: "}}`, or with parameters
+document. The known models get it by their name, which may have an owner before and a tag or quantization
+after it: E5, BGE, Nomic, Arctic, mixedbread, EmbeddingGemma, Gemini, Qwen3-Embedding, GTE-Qwen, Jina 3 to
+5, Cohere, Voyage and others of `shared/models/embedding_roles.py`. `RAG_EMBEDDING_ROLES` sets another:
+`{"my-model": {"question": "query: ", "document": "passage: "}}`, or with parameters
 `{"my-model": {"question": {"input_type": "query"}, "document": {"input_type": "passage"}}}`. Embeddings of
 another form of documents cannot be compared with the stored ones. So the database has the model under
 another name, such as `my-model [3f2a]`, which the start-up log and `/health` show. Embed the stored chunks
@@ -50,7 +66,8 @@ def _values(name: str) -> str:
     if "enum" in schema:
         return ", ".join(schema["enum"])
     if "maximum" not in schema:
-        return "secret" if schema.get("format") == "password" else ""
+        model = MODELS.get(schema.get("contentSchema", {}).get("$ref", "").rpartition("/")[2])
+        return "secret" if "'format': 'password'" in str((schema, model)) else ""
     low = f"{schema['minimum']:,.9g}" if "minimum" in schema else f"above {schema['exclusiveMinimum']:g}"
     return f"{low} to {schema['maximum']:,.9g}"
 

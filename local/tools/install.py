@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# It installs Node 22, which runs the tools and the tests.
+# The oldest Node whose npm can install Node 22, which runs the tools and the tests.
 NODE_MAJOR = 20
 # SHA-256 of the model's files as sentence-transformers/all-MiniLM-L6-v2 on Hugging Face has them.
 WEIGHTS = {

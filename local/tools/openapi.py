@@ -30,14 +30,14 @@ def document_text(contract: str) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def served() -> Iterator[tuple[str, str, str]]:
+def operations() -> Iterator[tuple[str, str, str]]:
     """Slug, method and path of each operation of the files, of the platform API under both prefixes."""
     for contract in CONTRACTS:
         paths = json.loads((FOLDER / f"{contract}.json").read_text())["paths"]
-        for path, operations in paths.items():
-            addresses = [path, path.removeprefix("/api")] if contract == "platform" else [path]
-            for method, operation in operations.items():
-                yield from ((operation["tags"][0], method, address) for address in addresses)
+        for path, methods in paths.items():
+            for method, operation in methods.items():
+                for address in openapi_reference.addresses(path):
+                    yield operation["tags"][0], method, address
 
 
 def write() -> None:

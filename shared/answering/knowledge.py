@@ -27,7 +27,6 @@ from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
     GeneratedText,
-    JudgedSearch,
     Judgement,
     Match,
     Mode,
@@ -60,7 +59,7 @@ class NewText:
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, without_keys(denied, metadata)) or source or first_words(self.text)
         origin = fields_of({"source": self.source})["origin"]
-        return NewDocument(None, title, self.text, external_id=name, origin=origin, metadata=metadata)
+        return NewDocument(title, self.text, external_id=name, origin=origin, metadata=metadata)
 
 
 def ingest(
@@ -171,7 +170,10 @@ async def query(
     if any(collection_ids.values()):
         search_query = _hybrid(request, collection_ids)
         try:
-            searched = await run_in_threadpool(_search_and_judge, services, caller, search_query, denied)
+            # Denied metadata is neither judged nor seen by the model.
+            searched = await run_in_threadpool(
+                pipeline.search_and_judge, services, caller, search_query, redaction(denied)
+            )
             answer = await pipeline.write_answer(services, search_query, searched)
             await request_recording.record_answer(services, caller, search_query, answer)
         except RagError:
@@ -188,16 +190,6 @@ async def query(
         _record, services, caller, event, namespace, collection_ids[namespace], matches, measures
     )
     return draft, judgement, tuple(passage_of(match, denied) for match in matches)
-
-
-def _search_and_judge(
-    services: Services, caller: Principal, query: Query, denied: frozenset[str]
-) -> JudgedSearch:
-    """Denied metadata is neither judged nor seen by the model."""
-    redact = redaction(denied)
-    result = pipeline.search_for_answer(services, caller, query)
-    matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, result.judged))
-    return pipeline.judge_search(services, caller, query, replace(result, matches=matches, judged=judged))
 
 
 @contextmanager

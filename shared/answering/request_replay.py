@@ -8,12 +8,12 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering import rag_rule
-from shared.answering.platform_chat.multi_step_search import SubQueryResults, median
+from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.request_recording import queries
 from shared.errors import Conflict
 from shared.observability.request_record_store import RecordRow
 from shared.services import Services
-from shared.types import Judgement, Match, Principal, Query, SearchResult
+from shared.types import Judgement, Match, Principal, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,15 @@ async def replay(services: Services, caller: Principal, record: RecordRow) -> Re
     for a record without valid queries, or another RagError."""
     searches = _searches(record)
     if len(searches) == 1:
-        of_rag = record["function"] == "rag-answer"
-        answer = await (rag_rule if of_rag else pipeline).answer(services, caller, searches[0])
+        rule = rag_rule.judge if record["function"] == "rag-answer" else None
+        answer = await pipeline.answer(services, caller, searches[0], rule=rule)
         text = answer.draft.text if answer.draft else None
         return Replay(answer.judgement, text is not None, text, _changes(record, answer.matches))
-    results, judgements = SubQueryResults(), []
+    results = SubQueryResults()
     for query in searches:
-        result, judgement = await run_in_threadpool(_search, services, caller, query)
-        results.by_query[query.text] = result
-        judgements.append(judgement)
-    return Replay(median(judgements), None, None, _changes(record, results.by_score()))
+        searched = await run_in_threadpool(pipeline.search_and_judge, services, caller, query)
+        results.by_query[query.text] = searched
+    return Replay(results.median(), None, None, _changes(record, results.by_score()))
 
 
 def _searches(record: RecordRow) -> list[Query]:
@@ -65,11 +64,6 @@ def _searches(record: RecordRow) -> list[Query]:
     except ValidationError:
         raise Conflict("The record has no valid queries. Ask the question again.") from None
     return [replace(query, filters=replace(query.filters, org_id=record["org_id"])) for query in searches]
-
-
-def _search(services: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:
-    result = pipeline.search_for_answer(services, caller, query)
-    return result, pipeline.judge_search(services, caller, query, result).judgement
 
 
 def _changes(record: RecordRow, matches: Sequence[Match]) -> tuple[RankChange, ...]:

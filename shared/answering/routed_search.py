@@ -150,7 +150,7 @@ def _routed_result(
         stages,
         milliseconds_since(started),
         graph or NO_GRAPH,
-        search.result.vector if search.embeddings else None,
+        search.result.vector if text == request.text else None,
     )
 
 

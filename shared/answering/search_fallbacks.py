@@ -1,6 +1,5 @@
 """Fallbacks of a search with too few matches: semantic search, no time range, the whole org."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from shared import pipeline
@@ -16,7 +15,6 @@ from shared.types import (
     Mode,
     Principal,
     Query,
-    QueryEmbedding,
     ResultKind,
     SearchResult,
     SimilarTo,
@@ -48,11 +46,6 @@ class Search:
     def result(self) -> SearchResult:
         return self.results[-1]
 
-    @property
-    def embeddings(self) -> Sequence[QueryEmbedding]:
-        """Those of the request's text, empty if they are not known."""
-        return self.result.embeddings if self.route.text == self.request.text else ()
-
     def run(self) -> None:
         if self.subject is None:
             query, judged = self.query(), self._confidence_query() if self.request.is_judged else None
@@ -66,9 +59,8 @@ class Search:
         """The matches of the confidence query in the scope of the last search. Raises a RagError."""
         if self.result.judged or not self.result.matches:
             return self.result.judged
-        query = self._confidence_query()
         # The result stays the last of the results.
-        self.results.insert(0, pipeline.search(self.services, self.caller, query, self.embeddings))
+        self.results.insert(0, pipeline.search(self.services, self.caller, self._confidence_query()))
         return self.results[0].matches
 
     def _confidence_query(self) -> Query:

@@ -59,7 +59,7 @@ class SearchKnowledge:
         *others: str,
         inline_citations: bool = False,
     ) -> None:
-        self._core = services
+        self._services = services
         self._caller = caller
         self._namespaces = (namespace, *others)
         self._inline = inline_citations
@@ -103,7 +103,7 @@ class SearchKnowledge:
             return ToolResult("The arguments are not valid JSON: send one object.", error="invalid_arguments")
         try:
             query = Query(request.query, request.top_k)
-            passages = retrieve(self._core, self._caller, self._namespaces, query)
+            passages = retrieve(self._services, self._caller, self._namespaces, query)
         except RagError as error:
             log.warning("%s failed: %s", NAME, error.log_reason)
             return ToolResult(f"The search failed: {error}", error=error.code)

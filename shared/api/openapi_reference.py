@@ -11,6 +11,13 @@ from fastapi.openapi.utils import get_openapi
 from shared import PRODUCT
 
 TITLE = PRODUCT.capitalize()
+SECOND_PREFIX = "Each path below /api/v1, except /api/v1/knowledge, is also served below /v1."
+
+
+def addresses(path: str) -> list[str]:
+    """A path of the document, and the one below /v1 that PlatformRoutes serves too."""
+    is_platform = path.startswith("/api/v1/") and not path.startswith("/api/v1/knowledge/")
+    return [path, path.removeprefix("/api")] if is_platform else [path]
 
 
 def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
@@ -29,10 +36,10 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
                     status: response for status, response in responses if status in own["responses"]
                 }
     paths = document["paths"]
-    for path in [path for path in paths if f"/api{path}" in paths]:
+    for path, second in [addresses(path) for path in paths if len(addresses(path)) > 1]:
         # The id of the first operation has no number.
-        paths[f"/api{path}"] = paths.pop(path)
-        document["info"]["description"] = "The platform API is served under /v1 too, in place of /api/v1."
+        paths[path] = paths.pop(second)
+        document["info"]["description"] = SECOND_PREFIX
     text = json.dumps(document)
     names = {name for name in document["components"]["schemas"] if "__" not in name}
     for name in [name for name in document["components"]["schemas"] if "__" in name]:

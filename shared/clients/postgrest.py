@@ -6,16 +6,16 @@ could send one user's token with another user's request.
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from enum import StrEnum
-from functools import lru_cache
-from threading import BoundedSemaphore
+from functools import cache, lru_cache
 from typing import Any
-from weakref import WeakValueDictionary
 
 import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
+from shared.clients.bounded_counts import BoundedCounts
 from shared.clients.http_client import HEADERS, deadline, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.clients.proxies import proxy_of_url
@@ -35,8 +35,8 @@ LONG_CALL_SECONDS = 70.0
 # Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
 # While the user has too many concurrent reads: a read ends in some hundredths of a second. Each waiting call
-# holds one of the process's forty threads, so only so many calls of a user wait.
-SLOT_PAUSES, MAX_WAITING_READS = (0.1,) * 50, 16
+# holds one of the process's forty threads, so only so many wait.
+SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.1,) * 50, 8, 16
 # Codes of a gateway in front of PostgREST, which may have forwarded the call.
 GATEWAY_FAILURES = {None, "502", "503", "504"}
 # There was no connection to Postgres.
@@ -76,27 +76,34 @@ def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
 
 
-_waiting_reads: WeakValueDictionary[str, BoundedSemaphore] = WeakValueDictionary()
+_waiting_reads = BoundedCounts()
 
 
 def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
-    """The result of the call, repeated for some seconds while the user has too many concurrent reads, unless
-    sixteen calls of the user wait in this process already."""
+    """The result of the call, repeated for some seconds while the user has too many concurrent reads. Raises
+    TooManyReads at once when eight calls of the user, or sixteen of the process, wait already."""
+    with ExitStack() as waiting:
 
-    def attempt() -> Any:
-        return call(caller if isinstance(caller, Principal) else caller())
+        def begin() -> bool:
+            principal = _principal(caller)
+            # A download link has scopes and no key. Its reads take no place of the user who created it.
+            is_link = principal.scopes is not None and principal.key_id is None
+            for name, most in (f"{principal.user_id} {is_link}", MAX_WAITING_OF_USER), ("", MAX_WAITING):
+                if not _waiting_reads.add(name, most):
+                    return False
+                waiting.callback(_waiting_reads.subtract, name)
+            return True
 
-    try:
-        return attempt()
-    except TooManyReads:
-        user_id = (caller if isinstance(caller, Principal) else caller()).user_id
-        waiting = _waiting_reads.setdefault(user_id, BoundedSemaphore(MAX_WAITING_READS))
-        if not waiting.acquire(blocking=False):
-            raise
-    try:
-        return retry(attempt, SLOT_PAUSES, lambda error: 0.0 if isinstance(error, TooManyReads) else None)
-    finally:
-        waiting.release()
+        is_waiting = cache(begin)
+        return retry(
+            lambda: call(_principal(caller)),
+            SLOT_PAUSES,
+            lambda error: 0.0 if isinstance(error, TooManyReads) and is_waiting() else None,
+        )
+
+
+def _principal(caller: PrincipalSource) -> Principal:
+    return caller if isinstance(caller, Principal) else caller()
 
 
 class DatabaseStatus(StrEnum):

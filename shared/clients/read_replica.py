@@ -47,7 +47,7 @@ READS = {
 # Functions that change what a search finds. A reply to another write, such as a count, names no transaction.
 WRITES = {
     "rag_add_document", "rag_create_collection", "rag_delete_collection", "rag_delete_document",
-    "rag_delete_documents", "rag_delete_named", "rag_finish_load", "rag_put_document", "rag_put_documents",
+    "rag_delete_documents", "rag_delete_named", "rag_finish_load", "rag_put_documents",
     "rag_update_collection", "rag_update_document",
 }  # fmt: skip
 # Time limits of a connection to the replica and of a probe; the pause after a failed connection.

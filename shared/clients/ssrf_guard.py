@@ -22,8 +22,9 @@ INSIDE = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "3ff
 # The global unicast addresses of IPv6 that are assigned so far.
 GLOBAL = ip_network("2000::/3")
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+(%\w+)?")
-# Top-level names of this machine and the local network, besides home.arpa.
-LOCAL_NAMES = ("localhost", "localdomain", "local", "internal")
+# Top-level names of this machine, and of a local network besides home.arpa.
+LOCAL_NAMES = ("localhost", "localdomain")
+NETWORK_NAMES = ("local", "internal")
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -58,8 +59,11 @@ class AddressPolicy:
         name = url.host.rstrip(".")
         if literal := _literal(url.host):
             self.require(literal)
-        elif name.rpartition(".")[2] in LOCAL_NAMES or name.endswith("home.arpa"):
+        elif (last := name.rpartition(".")[2]) in LOCAL_NAMES:
             self.require("127.0.0.1")
+        elif not self._allowed and (last in NETWORK_NAMES or name.endswith("home.arpa")):
+            # With allowed networks, the look-up before a connection shows where the name leads.
+            raise AddressRefused
         return str(url.copy_with(fragment=None))
 
 

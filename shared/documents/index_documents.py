@@ -137,7 +137,6 @@ def _canonical(metadata: dict[str, Any]) -> str:
 def new_documents(texts: Iterable[IndexDocument]) -> list[NewDocument]:
     return [
         NewDocument(
-            None,
             title_of(None, text.metadata) or first_words(text.text),
             text.text,
             external_id=text.name,

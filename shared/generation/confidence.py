@@ -218,6 +218,12 @@ def without_best_passage(judgement: Judgement) -> Judgement:
     return replace(judgement, because=(*judgement.because, reason))
 
 
+def with_named_value(judgement: Judgement) -> Judgement:
+    """The judgement, at least medium, where the question names a value of the matches word for word."""
+    reason = "A passage has a value whose name, or whose row and column, the question repeats."
+    return replace(judgement, confidence=Confidence.MEDIUM, because=(*judgement.because, reason))
+
+
 def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:
     """The judgement where the generator found no answer in the matches."""
     reason = (
@@ -232,6 +238,11 @@ def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgeme
     """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
     those that contradict a model's answer."""
     return replace(_at_most_medium(judgement, CONFLICT), contradictions=notes)
+
+
+def after_indirect(judgement: Judgement) -> Judgement:
+    """The judgement, medium at most, where an extracted answer has no sentence that answers directly."""
+    return _at_most_medium(judgement, "No sentence of the passages answers directly.")
 
 
 def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:

@@ -20,9 +20,8 @@ from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.generation.other_spellings import Spellings, counting_numbers
-from shared.text.function_words import FUNCTION_WORDS
-from shared.text.language_detection import clear_language_of, language_of
-from shared.text.stemming import WORDS, content_words, stems
+from shared.text.language_detection import clear_language_of
+from shared.text.stemming import content_words, question_words
 from shared.types import Match
 
 # Of a calibration that does not name another.
@@ -69,7 +68,7 @@ def features_of(
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
     passages = EvidencePassages(matches)
-    coverages = _coverages(_content_words(question), passages)
+    coverages = _coverages(question_words(question), passages)
     current = current_versions(question, matches)
     best = max(
         (
@@ -83,7 +82,7 @@ def features_of(
         best,
         missing=_missing(question, passages),
         lacks_negation=_lacks_negation(question, passages),
-        has_withdrawal=_has_withdrawal(_content_words(question), best.best, passages),
+        has_withdrawal=_has_withdrawal(question_words(question), best.best, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
         is_other_language=is_other_language(question, best.best),
     )
@@ -99,14 +98,6 @@ def is_other_language(question: str, best: Match | None) -> bool:
 def missing_names(question: str, matches: Sequence[Match]) -> tuple[str, ...]:
     """The names, numbers, dates and identifiers of the question that no match contains."""
     return _missing(question, EvidencePassages(matches))
-
-
-def _content_words(question: str) -> frozenset[str]:
-    """The stems of the question's words, without function words of its language."""
-    language = language_of(question)
-    # Stems leave out English question words already; the other English function words made no difference.
-    function_words = frozenset[str]() if language == "en" else FUNCTION_WORDS[language]
-    return stems({*map(str.casefold, WORDS.findall(question))} - function_words)
 
 
 def _coverages(words: frozenset[str], passages: EvidencePassages) -> list[float]:

@@ -11,6 +11,7 @@ from shared.errors import GenerationEmpty, GenerationFiltered
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.extractive.answer import extract
 from shared.generation.prompt import author_of, is_abstention, may_be_abstention
+from shared.generation.unmentioned_word import unmentioned_note
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
 from shared.models.embeddings import Embedder, embed
@@ -89,6 +90,8 @@ class Extractive:
             request.previous,
         )
         read = count_tokens(request.question) + sum(count_tokens(match.text) for match in context)
+        note = unmentioned_note(request.question, generated, context)
+        generated = replace(generated, text="\n\n".join(filter(None, (note, generated.text))))
         return replace(generated, usage=Usage(read, count_tokens(generated.text)))
 
 

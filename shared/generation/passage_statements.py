@@ -11,8 +11,8 @@ from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.text.word_lists import word_sets_by_language
 
-# A row of more cells shows only those whose columns the question names, if it names any. If none of them has
-# a number, it shows all its numbers and the cells with the question's words.
+# A row of more cells shows those with the question's words and those whose columns the question names, if it
+# names any. If none of the latter has a number, it shows all its numbers.
 MAX_CELLS = 4
 MIN_WORDS = 3
 _LINE = re.compile(r"[^\n]+")
@@ -29,7 +29,7 @@ _TITLE = re.compile(r"(?![-*+•–] |\d{1,2}[.)] ).*[^\s.!?:;,]")
 # Directives and fields of reStructuredText, targets of links.
 _NO_TEXT = re.compile(r"\.\. [\w-]+::|:[\w-]+:(?!`)|\[[^\]\n]+\]:\s")
 # Key and value are no sentences.
-_FACT = re.compile(r"[*_]*(\w[^:|.?!\n]{0,39})[*_]*:[*_]*[ \t]+\S.{0,80}(?<![.?!])")
+_FACT = re.compile(r"[*_]*(\w[^:|.?!\n]{0,39})[*_]*:[*_]*[ \t]+(\S.{0,80})(?<![.?!])")
 # Headers of mails, in common languages.
 _FRAME = re.compile(
     r"(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
@@ -65,7 +65,7 @@ class Statement:
     end: int
     heading: str
     kind: StatementKind
-    columns: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def stands_alone(self) -> bool:
@@ -97,7 +97,7 @@ def statements(
     lines = [(match.start(), match.group()) for match in _LINE.finditer(unwrapped(text))]
     facts = _facts(lines)
     is_in_table = before.startswith("|")
-    header = _cells(before) if is_in_table else [""]
+    header = cells_of(before) if is_in_table else [""]
     heading = without_markup(_HEADING.sub("", before)) if before and not is_in_table else section
     introduction = ""
     for number, (start, whole_line) in enumerate(lines):
@@ -106,9 +106,9 @@ def statements(
         below, following = lines[number + 1] if number + 1 < len(lines) else (0, "")
         if line.startswith("|"):
             if _RULE.fullmatch(following):
-                header = _cells(line)
-            elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
-                above, columns = introduction or heading, " ".join(header)
+                header = cells_of(line)
+            elif not _RULE.fullmatch(line) and (row := _row(cells_of(line), header, question)):
+                above, columns = introduction or heading, tuple(header)
                 yield Statement(_closed(row), begin, begin + len(line), above, StatementKind.ROW, columns)
             continue
         header = [""]
@@ -148,8 +148,8 @@ def statements(
 
 
 def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
-    """The starts of lines "key: value": two or more in a row, with different keys. Speakers of a transcript
-    repeat."""
+    """The starts of lines "key: value": two or more in a row, with different keys, or one with a number and
+    few words. Speakers of a transcript repeat."""
     starts: set[int] = set()
     run: dict[str, int] = {}
     end = -1
@@ -159,12 +159,14 @@ def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
             run = {}
         if fact:
             run[fact[1]] = start
-            starts |= set(run.values()) if len(run) > 1 else set()
+            value = fact[2]
+            is_number = any(map(str.isdigit, value)) and len(content_words(value)) < MIN_WORDS
+            starts |= set(run.values()) if len(run) > 1 or is_number else set()
         end = start + len(line)
     return starts
 
 
-def _cells(line: str) -> list[str]:
+def cells_of(line: str) -> list[str]:
     return [without_markup(cell).replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
 
 
@@ -174,10 +176,14 @@ def _row(cells: list[str], header: list[str], question: frozenset[str]) -> str:
     rest = [(name, cell) for name, cell in list(zip(names, cells, strict=True))[1:] if cell]
     if len(rest) > MAX_CELLS:
         named = [pair for pair in rest if question & content_words(pair[0])]
-        if named and not any(map(_is_number, named)):
-            # The question names the row by a column, and asks for a value of another.
-            named = [pair for pair in rest if question & content_words(" ".join(pair)) or _is_number(pair)]
-        rest = named or rest
+        if named:
+            # Without a number, the question names the row by a column, and asks for a value of another.
+            is_of_another = not any(map(_is_number, named))
+            rest = [
+                pair
+                for pair in rest
+                if question & content_words(" ".join(pair)) or (is_of_another and _is_number(pair))
+            ]
     values = ", ".join(f"{name} {cell}".strip() for name, cell in rest)
     return ": ".join(filter(None, (cells[0], values)))
 

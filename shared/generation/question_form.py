@@ -10,7 +10,7 @@ from shared.generation.grounding.proper_names import names_in
 from shared.text.function_words import LINKING_WORDS
 from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import clear_language_of
-from shared.text.stemming import WORDS, content_words, stem
+from shared.text.stemming import WORDS, content_words, question_words, stem
 from shared.text.word_lists import word_sets_by_language
 
 _WORD = re.compile(r"[\w-]+")
@@ -44,7 +44,8 @@ class QuestionForm:
     @classmethod
     def of(cls, text: str, previous: str = "") -> Self:
         """`previous`: the question that a follow-up continues, for its words and names."""
-        words = content_words(f"{previous} {text}")
+        # Without the s of a possessive.
+        words = question_words(f"{previous} {text}") - {"s"}
         lists = _lists_of(clear_language_of(text, 1))
         first, second = _first_words(text, lists)
         is_which, is_how = first in lists["which"], first in lists["how"]
@@ -73,7 +74,7 @@ class QuestionForm:
             superlative=not lists["superlative"].isdisjoint(tokens),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
-            words_of_parts=tuple(map(content_words, _parts(text, lists))),
+            words_of_parts=tuple(words & content_words(part) for part in _parts(text, lists)),
         )
 
     @property
@@ -126,12 +127,14 @@ def _question_words(lists: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 
 def _parts(text: str, lists: Mapping[str, frozenset[str]]) -> list[str]:
-    """The questions that "and" joins, at most MAX_PARTS."""
+    """The questions that "and" joins, at most MAX_PARTS. A preposition may precede the question word."""
     first_words = _question_words(lists) | lists["reason"] | lists["part"]
+    words = [*_WORD.finditer(text)]
     ends = [
-        word.start()
-        for before, word in pairwise(_WORD.finditer(text))
-        if before.group().casefold() in lists["and"] and word.group().casefold() in first_words
+        words[at + 1].start()
+        for at, word in enumerate(words[:-1])
+        if word.group().casefold() in lists["and"]
+        and any(next_word.group().casefold() in first_words for next_word in words[at + 1 : at + 3])
     ][: MAX_PARTS - 1]
     return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 

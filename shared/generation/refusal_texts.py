@@ -4,6 +4,8 @@ The rag contract fixes its text to the letter: it takes `RAG_INSUFFICIENT`, what
 and lists the sources behind it.
 """
 
+from collections.abc import Sequence
+
 from shared.text.function_words import Language
 from shared.text.language_detection import ENGLISH, language_of
 from shared.types import Confidence, Judgement
@@ -43,7 +45,12 @@ def missing_note(question: str, judgement: Judgement) -> str:
     nothing is missing, or low confidence withholds the answer."""
     if not judgement.missing or judgement.confidence is Confidence.LOW:
         return ""
-    return _MISSING[language_of(question)].format(", ".join(judgement.missing))
+    return not_mentioned(question, judgement.missing)
+
+
+def not_mentioned(question: str, words: Sequence[str]) -> str:
+    """The sentence that the passages do not mention these words."""
+    return _MISSING[language_of(question)].format(", ".join(words))
 
 
 def nothing_in_namespace(question: str) -> str:

@@ -1,15 +1,18 @@
 """Rarest noun of a question that an answer's sentences do not mention.
 
 The sentence may tell a neighbouring fact: the wave limit in the place of the wind limit. Verbs and adjectives
-are too often replaced by others of the same meaning, so a word counts only after an article or preposition or
-before a word that is mentioned, and only where the sentences mention half of the question's words.
+are too often replaced by others of the same meaning, so a word counts only after an article, a preposition or
+"which", or before a word that is mentioned, and only where no sentence answers directly or the sentences
+mention half of the question's words.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
-from shared.generation.confidence_features import is_other_language
+from shared.generation.confidence_features import is_other_language, missing_names
+from shared.generation.grounding.numbers import COUNTED
 from shared.generation.question_form import QuestionForm
+from shared.generation.refusal_texts import not_mentioned
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import language_of
 from shared.text.stemming import LETTERS, WORDS, content_words, is_unspaced, stem
@@ -57,14 +60,16 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
     ignored = STOPWORDS | FUNCTION_WORDS[language_of(question)]
     # Numbers, dates and codes have hints of their own (confidence.py).
     is_content = [
-        len(word) >= MIN_PREFIX and word.casefold() not in ignored and not re.search(r"\d", word)
+        len(word) >= MIN_PREFIX
+        and word.casefold() not in ignored | COUNTED.keys()
+        and not re.search(r"\d", word)
         for word in words
     ]
     is_missing = [
         content and not _is_mentioned(word.casefold(), mentioned, stems)
         for word, content in zip(words, is_content, strict=True)
     ]
-    if sum(is_missing) > (1 - MIN_SHARE) * sum(is_content):
+    if not draft.is_indirect and sum(is_missing) > (1 - MIN_SHARE) * sum(is_content):
         return None
 
     def is_noun(position: int) -> bool:
@@ -82,6 +87,17 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
 
     rarest = min(missing, key=rarity, default=None)
     return None if rarest is None or not is_noun(rarest) else words[rarest]
+
+
+def unmentioned_note(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str:
+    """The sentence before an indirect answer that names the noun that no match mentions, unless it is among
+    the missing names, which have a sentence of their own; empty for another answer."""
+    word = unmentioned_word(question, draft, matches) if draft.is_indirect else None
+    if word is None or word in missing_names(question, matches):
+        return ""
+    own = content_words(word)
+    is_mentioned = any(own <= content_words(f"{match.title} {match.text}") for match in matches)
+    return "" if is_mentioned else not_mentioned(question, [word])
 
 
 def _words(text: str) -> frozenset[str]:

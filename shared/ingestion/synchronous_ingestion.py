@@ -20,7 +20,7 @@ from shared.ingestion.filter_fields import fields_of
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
-from shared.types import Principal, PrincipalSource
+from shared.types import PrincipalSource
 
 # Chunks of one call, a megabyte or two. A document may have more.
 CHUNKS_AT_ONCE = 256
@@ -28,18 +28,15 @@ CHUNKS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to store.
+    """A document to store, in the caller's only org, or the token's.
 
     With an `external_id` it replaces the document of that name; a private and a shared document may have the
-    same name. The owner and the org's admins see a private document. A `uri` is http(s). The org of documents
-    that are stored together is the caller's only org, or the token's.
+    same name. The owner and the org's admins see a private document. A `uri` is http(s).
     """
 
-    org_id: str | None
     title: str
     text: str
     external_id: str | None = None
-    collection: str = "default"
     private: bool = False
     source_type: str | None = None
     uri: str | None = None
@@ -69,22 +66,6 @@ class StoredDocument:
         return cls(row["document_id"], row["chunk_count"])
 
 
-def ingest(
-    database: Database, embedder: Embedder, caller: Principal, document: NewDocument
-) -> StoredDocument:
-    """Store a document, or replace the one of the same external_id. It is searchable at once.
-
-    Raises InvalidRequest for an empty text or code in an unknown language, NotFound for an org that is not
-    the caller's, EmbeddingFailed or another RagError. An error leaves the old document unchanged.
-    """
-    (row,) = chunk_and_embed(embedder, [document])
-    chunks = row.pop("chunks")
-    own = {"org_id": document.org_id, "collection": document.collection}
-    arguments = {"document": {**row, **own}, "chunks": chunks}
-    (stored,) = database.call(caller, "rag_put_document", arguments, long_timeout=True)
-    return StoredDocument.of(stored)
-
-
 def ingest_many(
     database: Database,
     embedder: Embedder,
@@ -96,10 +77,13 @@ def ingest_many(
     only_present: bool = False,
     guard: Guard = UNGUARDED,
 ) -> list[StoredDocument | None]:
-    """Store documents of different external_ids in one collection, which is created if it is new. Returns the
-    results in order. `only_present` skips documents that do not exist, with the result None, and raises
-    NotFound for a new collection. A transaction stores some hundred chunks: after an error the first
-    documents may be stored.
+    """Store documents of different external_ids in one collection, which is created if it is new. They are
+    searchable at once. Returns the results in order. `only_present` skips documents that do not exist, with
+    the result None, and raises NotFound for a new collection. A transaction stores some hundred chunks: after
+    an error the first documents may be stored, and the others are unchanged.
+
+    Raises InvalidRequest for an empty text or code in an unknown language, EmbeddingFailed or another
+    RagError.
     """
     rows = chunk_and_embed(embedder, documents, config, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)

@@ -45,11 +45,6 @@ class Embedder(Protocol):
         ...
 
     @property
-    def is_fast(self) -> bool:
-        """Whether it embeds a query about as fast as the database answers."""
-        ...
-
-    @property
     def window(self) -> int:
         """The maximum of tokens that it reads of a text."""
         ...

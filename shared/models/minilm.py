@@ -30,7 +30,6 @@ class MiniLM:
     model = LOCAL_MODEL
     forms = NO_FORMS
     remote = False
-    is_fast = True
     dimensions = 384
     window = MINILM.window
     # It reads 256 tokens, but was trained on passages of up to 128 and is best for these.

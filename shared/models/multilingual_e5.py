@@ -23,7 +23,6 @@ class MultilingualE5:
     model = MULTILINGUAL_MODEL
     forms = known_forms(MULTILINGUAL_MODEL)
     remote = False
-    is_fast = True
     dimensions = 384
     window = MULTILINGUAL_E5.window
     passage_tokens = MULTILINGUAL_E5.passage_tokens

@@ -6,7 +6,6 @@ import logging
 import math
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,9 +43,6 @@ from shared.tracing import call, model_attributes, usage_attributes
 if TYPE_CHECKING:
     from openai import OpenAI
 
-# An endpoint is fast if one of its last 32 requests took less than 20 ms, about the time of two calls of the
-# cache of query embeddings. OpenAI's takes several times as long.
-FAST_REQUESTS, FAST_SECONDS = 32, 0.02
 # How long the default window serves after an endpoint did not answer.
 WINDOW_SECONDS = 60.0
 # Changes of a request after refusals: there are five fields that it can do without.
@@ -96,8 +92,6 @@ class OpenAIEmbedder(OpenAIModel):
         self._dimensions = dimensions
         self._attributes = model_attributes("embeddings", "openai", model, str(client.base_url))
         self.read_window = read_window
-        # Durations of the last requests, in seconds.
-        self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
         self._capabilities, self._lock = _Capabilities(forms), Lock()
         self._document_tokens = count_tokens(forms.document) if isinstance(forms.document, str) else 0
 
@@ -114,11 +108,6 @@ class OpenAIEmbedder(OpenAIModel):
     @property
     def passage_tokens(self) -> int:
         return min(OPENAI.passage_tokens, self.window)
-
-    @property
-    def is_fast(self) -> bool:
-        """By the fastest of the last requests: others waited for a processor, or for larger batches."""
-        return len(self._recent) == FAST_REQUESTS and min(self._recent) < FAST_SECONDS
 
     def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         """In batches of 128, or as many as the endpoint accepts, each within the time-out of the settings,
@@ -185,7 +174,6 @@ class OpenAIEmbedder(OpenAIModel):
         from openai import APIConnectionError, OpenAIError
 
         body = self._body(capabilities, texts, roles)
-        started = time.monotonic()
         with call(f"embeddings {self._name}", self._attributes) as span, deadline(self.seconds):
             try:
                 attempt = partial(self._reply, body)
@@ -205,7 +193,6 @@ class OpenAIEmbedder(OpenAIModel):
             raise EmbeddingRefusal(Cause.COUNT)
         if self._dimensions:
             self._check_dimensions(capabilities, max(map(len, vectors), default=0))
-        self._recent.append(time.monotonic() - started)
         return vectors
 
     def _body(

@@ -1,6 +1,6 @@
 """Calls of the SQL functions that find and order chunks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -33,43 +33,53 @@ def match(
     collection name."""
     has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
     is_plain = query.mode is Mode.SEMANTIC and not (has_options or query.asks_the_graph or judged)
-
-    def call(embedding: QueryEmbedding) -> SearchResult:
-        arguments = _arguments(query, embedding) | ({} if is_plain else _options(query))
-        if judged:
-            arguments |= {"judged_text": judged.text, "judged_top_k": judged.top_k}
-        legs = "rag_judged_search" if judged else "rag_match" if is_plain else "rag_search"
-        function = "rag_graph_search" if query.asks_the_graph else legs
-        result = database.call(caller, function, arguments, idempotent=True)
-        if isinstance(result, list):
-            return _page(result, embedding.model)
-        page = _page(result["matches"], embedding.model)
-        # Where the caller's search has no matches, nothing is judged.
-        judged_rows = result.get("judged", ()) if page.matches else ()
-        graph = {"graph": graph_of(result), "graph_ms": result["graph_ms"]} if query.asks_the_graph else {}
-        return replace(page, judged=_page(judged_rows, embedding.model).matches, **graph)
-
-    return _of_each_model(call, embeddings, query)
+    legs = "rag_judged_search" if judged else "rag_match" if is_plain else "rag_search"
+    function = "rag_graph_search" if query.asks_the_graph else legs
+    options = {} if is_plain else _options(query)
+    if judged:
+        options |= {"judged_text": judged.text, "judged_top_k": judged.top_k}
+    return _search(database, caller, function, options, embeddings, query)
 
 
-def _of_each_model(
-    call: Callable[[QueryEmbedding], SearchResult], embeddings: Sequence[QueryEmbedding], query: Query
+def _search(
+    database: Database,
+    caller: Principal,
+    function: str,
+    options: dict[str, Any],
+    embeddings: Sequence[QueryEmbedding],
+    query: Query,
 ) -> SearchResult:
     """The results of one call for each embedding, fused. While the deployment changes its model there are
     two, and an org may go from the second model to the first between the calls."""
+    call = partial(_call, database, caller, function, options, query)
     with error_details(name=query.filters.collection):
-        results = [call(embedding) for embedding in embeddings]
+        results = [*map(call, embeddings)]
         if len(results) > 1 and not any(result.matches for result in results):
             results[0] = call(embeddings[0])
     return fuse_by_rank(results, query.top_k) if len(results) > 1 else results[0]
 
 
-def _arguments(query: Query, embedding: QueryEmbedding) -> dict[str, Any]:
-    return {
+def _call(
+    database: Database,
+    caller: Principal,
+    function: str,
+    options: dict[str, Any],
+    query: Query,
+    embedding: QueryEmbedding,
+) -> SearchResult:
+    arguments = {
         "query_vector": embedding.vector and vector_literal(embedding.vector),
         "top_k": query.top_k,
         "filters": {**_filters(query), "model": embedding.model},
     }
+    result = database.call(caller, function, arguments | options, idempotent=True)
+    if isinstance(result, list):
+        return _page(result, embedding.model)
+    page = _page(result["matches"], embedding.model)
+    # Where the caller's search has no matches, nothing is judged.
+    judged_rows = result.get("judged", ()) if page.matches else ()
+    graph = {"graph": graph_of(result), "graph_ms": result["graph_ms"]} if query.asks_the_graph else {}
+    return replace(page, judged=_page(judged_rows, embedding.model).matches, **graph)
 
 
 def _options(query: Query) -> dict[str, Any]:
@@ -94,20 +104,12 @@ def similar(
 
     A text is compared by its embeddings, chunks and documents by their own vectors. Uses the query's filters,
     mode, top_k, words and prefer. Raises a RagError, NotFound for a subject that the caller cannot see."""
-
-    def call(embedding: QueryEmbedding) -> SearchResult:
-        arguments = _arguments(query, embedding) | {
-            "result": result,
-            "mode": query.mode,
-            "prefer": query.prefer,
-        }
-        if subject.kind == "text":
-            arguments["query_text"] = query.words or subject.value
-        else:
-            arguments[f"{subject.kind}_id"] = subject.value
-        return _page(database.call(caller, "rag_similar", arguments, idempotent=True), embedding.model)
-
-    return _of_each_model(call, embeddings, query)
+    options: dict[str, Any] = {"result": result, "mode": query.mode, "prefer": query.prefer}
+    if subject.kind == "text":
+        options["query_text"] = query.words or subject.value
+    else:
+        options[f"{subject.kind}_id"] = subject.value
+    return _search(database, caller, "rag_similar", options, embeddings, query)
 
 
 def fuse_by_rank(results: Sequence[SearchResult], top_k: int) -> SearchResult:

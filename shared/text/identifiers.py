@@ -8,7 +8,8 @@ import re
 
 # One word with the separators of paths, addresses and names in it.
 JOINED_WORD = r"\w[\w./:@#&+-]*[\w+#]"
-_IDENTIFIER = re.compile(rf"(?=.*[\d./:@#_]){JOINED_WORD}")
+# Not an abbreviation such as e.g.
+_IDENTIFIER = re.compile(rf"(?=.*[\d./:@#_])(?!(?:[^\W\d_]\.)+[^\W\d_]$){JOINED_WORD}")
 # A digit or an inner underscore: the word names one thing.
 _NAMES_ONE_THING = re.compile(r"\d|\w_\w")
 # Around an identifier in a question, and behind it.
@@ -21,17 +22,19 @@ _VERSION = re.compile(r"\d+(?:\.\d+){2,}")
 _PERIOD = re.compile(r"(?:(?:19|20)\d\d[-/])?[QH][1-4](?:[-/](?:19|20)\d\d)?", re.IGNORECASE)
 
 
-def is_identifier(text: str) -> bool:
-    """Whether the text is one identifier (INC-4821, a/b, v1.2.3, a mail address), not a question."""
-    return len(text) <= 200 and _IDENTIFIER.fullmatch(text) is not None
-
-
 def identifier_in(question: str) -> str | None:
-    """The identifier that is the whole question, without quotation marks and final punctuation; None for
-    another question, or a text that may be a word or a number: 401k, 24/7, Q3."""
+    """The identifier that is the whole question (INC-4821, a/b, v1.2.3, a mail address), without quotation
+    marks and final punctuation; None for another question."""
     name = question.strip(_AROUND).rstrip(_BEHIND).strip(_AROUND)
-    joined = _JOINT.search(name) and _LETTER.search(name) and not _PERIOD.fullmatch(name)
-    return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
+    return name if len(name) <= 200 and _IDENTIFIER.fullmatch(name) else None
+
+
+def is_unambiguous(identifier: str) -> bool:
+    """Whether the identifier cannot be a word, a number or a period: not 401k, 24/7, Q3."""
+    if _PERIOD.fullmatch(identifier):
+        return False
+    joined = _JOINT.search(identifier) and _LETTER.search(identifier)
+    return bool(joined or _VERSION.fullmatch(identifier))
 
 
 def names_one_thing(word: str) -> bool:

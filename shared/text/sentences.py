@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
 
+from shared.text.language_detection import MONTH_NAMES
 from shared.text.line_breaks import unwrapped
 
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
 _ORDINAL = re.compile(r"\b\d{1,2}\.\s*\Z")
+# Not the English ones that may begin a sentence, or follow no period in a date.
+_MONTH = re.compile(rf"(?!may\b|march\b)(?:{MONTH_NAMES})\b", re.IGNORECASE)
 # The length of a window in characters, longer than any real sentence.
 _WINDOW = 5_000
 
@@ -70,8 +73,9 @@ def _segments(text: str, language: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for item in get_sentence_boundaries(language, text):
         start, end = item["start_index"], item["end_index"]
-        # An ordinal before a lower-case word, as in "17. august", in a language without rules of its own.
-        if spans and text[start : start + 1].islower() and _ORDINAL.search(text, 0, start):
+        # An ordinal before a lower-case word or a month, as in "17. August", in a text of unknown language.
+        goes_on = text[start : start + 1].islower() or _MONTH.match(text, start)
+        if spans and goes_on and _ORDINAL.search(text, 0, start):
             start = spans.pop()[0]
         spans.append((start, end))
     return spans

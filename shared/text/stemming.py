@@ -8,8 +8,8 @@ numbers, and are not cut.
 import re
 from collections.abc import Iterable
 
-from shared.text.function_words import STOPWORDS
-from shared.text.language_detection import UNSPACED_SCRIPTS
+from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
+from shared.text.language_detection import UNSPACED_SCRIPTS, language_of
 
 LETTERS = 5
 _PLURAL = re.compile(rf".{{2,{LETTERS - 2}}}[^s]s")
@@ -22,6 +22,15 @@ WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 def content_words(text: str) -> frozenset[str]:
     """The stems of the text's words, without stopwords."""
     return stems({word.casefold() for word in WORDS.findall(text.translate(_SUBSCRIPTS))})
+
+
+def question_words(question: str) -> frozenset[str]:
+    """The stems of the question's words, without function words of its language."""
+    language = language_of(question)
+    # Stems leave out English question words already; the other English function words made no difference.
+    function_words = frozenset[str]() if language == "en" else FUNCTION_WORDS[language]
+    words = WORDS.findall(question.translate(_SUBSCRIPTS))
+    return stems({*map(str.casefold, words)} - function_words)
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:

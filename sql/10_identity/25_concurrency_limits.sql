@@ -1,5 +1,5 @@
--- Checks at the start of each exposed function, by limit_direct_call, begin_call or begin_write: the caller has an org,
--- and the number of calls of one user that run at the same time.
+-- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls of a user; plans of a
+-- session. rag.begin_call is in 20_functions_secret.sql.
 
 create function rag.require_org()
 returns void

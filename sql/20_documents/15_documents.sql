@@ -1,5 +1,5 @@
 -- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
--- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- checked against it, and the fields that searches filter by. rag_put_documents writes and replaces documents; searches
 -- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
@@ -58,7 +58,7 @@ comment on column rag.documents.error_code is
   'The error code of a failed ingestion; the next column has the message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
--- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
+-- rag_put_documents: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
 create unique index documents_external_id
   on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct

@@ -1,6 +1,6 @@
 -- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
 -- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
--- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_documents writes chunks, from the row of the document,
 -- so the copies cannot disagree.
 
 create function rag.is_chunk_location(value jsonb)

@@ -161,7 +161,7 @@ $$;
 comment on function public.rag_complete_job is
   'Store the processed document in place of its previous version, for searches from now on. document: title, content, '
   'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
-  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
+  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_documents takes them.';
 
 create function public.rag_fail_job(
   code text default null, message text default null, retry_seconds integer default null,

@@ -25,39 +25,6 @@ $$;
 
 comment on function rag.stored_document is 'A stored document from named fields.';
 
-create function public.rag_put_document(document jsonb, chunks jsonb)
-returns table (document_id uuid, replaced boolean, chunk_count integer)
-language plpgsql volatile security invoker set search_path = ''
--- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
--- into the HNSW index.
-set statement_timeout = '60s'
-as $$
-declare
-  org_id uuid;
-  home rag.collections;
-begin
-  perform rag.begin_write();
-  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
-  org_id := rag_put_document.document ->> 'org_id';
-  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
-  end if;
-  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
-  return query
-  select stored.document_id, stored.replaced, stored.chunk_count
-  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
-    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-end;
-$$;
-
-comment on function public.rag_put_document is
-  'Store a document with its chunks, in place of the one of its external_id. document: org_id, title, content and '
-  'embedding_model; optionally external_id, collection (a name, "default" unless given), private (true: only the '
-  'caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, author, state, labels, '
-  'metadata. A private and a shared document of one external_id are two documents: to make one private, put it as '
-  'private and delete the shared one.';
-
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
 language plpgsql volatile security invoker set search_path = ''

@@ -11,12 +11,12 @@ $$;
 
 comment on function rag.external_name is 'The caller''s name of a document.';
 
-create function rag.require_collection(name text)
+create function rag.require_collection(name text, in_org uuid default null)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.resolve_org(null);
+  org_id constant uuid := rag.resolve_org(in_org);
   home rag.collections;
 begin
   perform rag.check_owner_in_name(org_id, require_collection.name);
@@ -124,9 +124,13 @@ $$;
 comment on function public.rag_find_documents is
   'The documents of those names in a collection, with the fields that show whether they have changed.';
 
-create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
+create function public.rag_put_documents(
+  collection text, documents jsonb, only_present boolean default false, org_id uuid default null
+)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
 set statement_timeout = '60s'
 as $$
 declare
@@ -136,10 +140,10 @@ begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
-    home := rag.require_collection(rag_put_documents.collection);
+    home := rag.require_collection(rag_put_documents.collection, rag_put_documents.org_id);
   else
     perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(rag_put_documents.org_id), rag_put_documents.collection);
   end if;
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
@@ -155,9 +159,11 @@ end;
 $$;
 
 comment on function public.rag_put_documents is
-  'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
-  'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'documents that do not exist are skipped. number counts from 1.';
+  'Store documents with their chunks in the collection, which is created if it is new. A document replaces the '
+  'document of its name. documents: title, content, embedding_model and chunks; optionally external_id (no two have the '
+  'same), private (true: only the caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, '
+  'author, state, labels, metadata. A private and a shared document of one external_id are two documents. only_present: '
+  'documents that do not exist are skipped. org_id: by default the caller''s only org. number counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,

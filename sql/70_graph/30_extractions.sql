@@ -123,5 +123,5 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
+  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_documents). Returns '
   'whether further chunks follow. If so, the lease is extended; otherwise it ends.';

@@ -816,7 +816,8 @@ comment on function rag.begin_call is
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
--- Checks of a call before its function runs: PostgREST's pre-request function, and the size of a direct call.
+-- PostgREST's pre-request function, which runs before an exposed function: the size of a direct call; the trace id and
+-- the state of the replica for other calls.
 
 create function rag.check_direct_size()
 returns void
@@ -913,8 +914,8 @@ comment on function rag.check_request is
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
   'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
 
--- Checks at the start of each exposed function, by limit_direct_call, begin_call or begin_write: the caller has an org,
--- and the number of calls of one user that run at the same time.
+-- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls of a user; plans of a
+-- session. rag.begin_call is in 20_functions_secret.sql.
 
 create function rag.require_org()
 returns void
@@ -1803,7 +1804,7 @@ $$;
 comment on function rag.ensure_collection is 'The collection of that name, created if there is none.';
 
 -- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
--- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- checked against it, and the fields that searches filter by. rag_put_documents writes and replaces documents; searches
 -- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
@@ -1862,7 +1863,7 @@ comment on column rag.documents.error_code is
   'The error code of a failed ingestion; the next column has the message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
--- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
+-- rag_put_documents: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
 create unique index documents_external_id
   on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct
@@ -2290,7 +2291,7 @@ comment on function public.rag_remove_deleted_collections is
 
 -- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
 -- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
--- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_documents writes chunks, from the row of the document,
 -- so the copies cannot disagree.
 
 create function rag.is_chunk_location(value jsonb)
@@ -3302,7 +3303,7 @@ $$;
 comment on function public.rag_complete_job is
   'Store the processed document in place of its previous version, for searches from now on. document: title, content, '
   'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
-  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
+  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_documents takes them.';
 
 create function public.rag_fail_job(
   code text default null, message text default null, retry_seconds integer default null,
@@ -4038,39 +4039,6 @@ $$;
 
 comment on function rag.stored_document is 'A stored document from named fields.';
 
-create function public.rag_put_document(document jsonb, chunks jsonb)
-returns table (document_id uuid, replaced boolean, chunk_count integer)
-language plpgsql volatile security invoker set search_path = ''
--- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
--- into the HNSW index.
-set statement_timeout = '60s'
-as $$
-declare
-  org_id uuid;
-  home rag.collections;
-begin
-  perform rag.begin_write();
-  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
-  org_id := rag_put_document.document ->> 'org_id';
-  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
-  end if;
-  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
-  return query
-  select stored.document_id, stored.replaced, stored.chunk_count
-  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
-    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-end;
-$$;
-
-comment on function public.rag_put_document is
-  'Store a document with its chunks, in place of the one of its external_id. document: org_id, title, content and '
-  'embedding_model; optionally external_id, collection (a name, "default" unless given), private (true: only the '
-  'caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, author, state, labels, '
-  'metadata. A private and a shared document of one external_id are two documents: to make one private, put it as '
-  'private and delete the shared one.';
-
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
 language plpgsql volatile security invoker set search_path = ''
@@ -4372,12 +4340,12 @@ $$;
 
 comment on function rag.external_name is 'The caller''s name of a document.';
 
-create function rag.require_collection(name text)
+create function rag.require_collection(name text, in_org uuid default null)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.resolve_org(null);
+  org_id constant uuid := rag.resolve_org(in_org);
   home rag.collections;
 begin
   perform rag.check_owner_in_name(org_id, require_collection.name);
@@ -4485,9 +4453,13 @@ $$;
 comment on function public.rag_find_documents is
   'The documents of those names in a collection, with the fields that show whether they have changed.';
 
-create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
+create function public.rag_put_documents(
+  collection text, documents jsonb, only_present boolean default false, org_id uuid default null
+)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
 set statement_timeout = '60s'
 as $$
 declare
@@ -4497,10 +4469,10 @@ begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
-    home := rag.require_collection(rag_put_documents.collection);
+    home := rag.require_collection(rag_put_documents.collection, rag_put_documents.org_id);
   else
     perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(rag_put_documents.org_id), rag_put_documents.collection);
   end if;
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
@@ -4516,9 +4488,11 @@ end;
 $$;
 
 comment on function public.rag_put_documents is
-  'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
-  'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'documents that do not exist are skipped. number counts from 1.';
+  'Store documents with their chunks in the collection, which is created if it is new. A document replaces the '
+  'document of its name. documents: title, content, embedding_model and chunks; optionally external_id (no two have the '
+  'same), private (true: only the caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, '
+  'author, state, labels, metadata. A private and a shared document of one external_id are two documents. only_present: '
+  'documents that do not exist are skipped. org_id: by default the caller''s only org. number counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
@@ -7528,110 +7502,6 @@ comment on function public.rag_delete_missing_items is
   'Delete documents of items that the running listing, which must be complete, did not have: at most max_items. '
   'orphaned: listed items of the same content, which have no document now and need another listing.';
 
--- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
--- of the embedding model. The functions write and read it as their user.
---
--- Each user has a cache of their own. A shared one would reveal by its speed that another user asked the same, and
--- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
--- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
-
-create table rag.query_embeddings (
-  user_id uuid not null,
-  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  embedding extensions.halfvec not null
-    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
-  created_at timestamptz not null,
-  primary key (user_id, hash)
-);
-
-comment on table rag.query_embeddings is
-  'At most 64 rows, of 5 kB with 1,536 dimensions, for each user, besides rows that wait for a vacuum. The vector is in '
-  'TOAST, unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not '
-  'return stay unused; a role that sees all rows may delete the expired ones.';
-comment on column rag.query_embeddings.hash is
-  'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
-comment on column rag.query_embeddings.embedding is
-  'In the precision that rag_match compares, so that a cached query finds the same chunks as the first time.';
-
-alter table rag.query_embeddings enable row level security;
-alter table rag.query_embeddings force row level security;
-
-create policy "users remember their own questions" on rag.query_embeddings
-  for all to authenticated
-  using (user_id = (select rag.current_user_id()))
-  with check (user_id = (select rag.current_user_id()));
-
-create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
-returns real[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-  return (
-    select remembered.embedding::real[]
-    from rag.query_embeddings as remembered
-    where remembered.user_id = (select rag.current_user_id()) and remembered.hash = rag_get_query_embedding.hash
-      and remembered.created_at > now() - make_interval(secs => max_age_seconds));
-end;
-$$;
-
-comment on function public.rag_get_query_embedding is
-  'The vector that the caller had remembered within the last `max_age_seconds`, or null.';
-
-create function public.rag_put_query_embedding(
-  hash text, embedding extensions.vector, max_age_seconds integer
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := rag.current_user_id();
-  dimensions constant integer := extensions.vector_dims(embedding);
-  needle extensions.halfvec;
-begin
-  if caller is null then
-    raise exception 'The cache of query embeddings needs the token of a user.'
-      using errcode = 'PT403', detail = 'user_required';
-  elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
-    raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
-  elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
-    raise exception 'max_age_seconds must be between 1 and 86400'
-      using errcode = 'PT400', detail = 'invalid_max_age';
-  elsif (dimensions between 256 and 3072) is not true then
-    raise exception 'embedding must have 256 to 3072 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  needle := embedding::extensions.halfvec;
-  if extensions.l2_norm(needle) = 0 then
-    raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
-  end if;
-
-  -- One at a time for each user: two at once would lock the same rows in different orders, and neither
-  -- would count the other's.
-  perform pg_advisory_xact_lock(hashtextextended('rag.query_embeddings ' || caller::text, 0));
-
-  insert into rag.query_embeddings as present (user_id, hash, embedding, created_at)
-  values (caller, hash, needle, clock_timestamp())
-  on conflict on constraint query_embeddings_pkey
-  do update set embedding = excluded.embedding, created_at = excluded.created_at;
-
-  delete from rag.query_embeddings as present
-  where present.user_id = caller and present.hash not in (
-    select newest.hash
-    from rag.query_embeddings as newest
-    where newest.user_id = caller
-      and newest.created_at > now() - make_interval(secs => max_age_seconds)
-    order by newest.created_at desc
-    limit 64);
-end;
-$$;
-
-comment on function public.rag_put_query_embedding is
-  'Store a vector in the caller''s cache, in the place of an older one of that hash, and delete the caller''s '
-  'expired vectors and the oldest above 64.';
-
 -- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
 -- it, or else the worker, fitted to the questions that the product ships; the functions read it once a minute.
 
@@ -10320,7 +10190,7 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
+  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_documents). Returns '
   'whether further chunks follow. If so, the lease is extended; otherwise it ends.';
 
 -- Addition of a collection's documents to the graph and their removal: on request, or after a change of its config.
@@ -15208,7 +15078,6 @@ grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, 
 grant select (org_id, source_id, owner_id), insert (org_id, source_id, owner_id, credentials), update (credentials)
   on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
@@ -15343,7 +15212,6 @@ begin
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
-      ('guarded', 'rag_get_query_embedding(text,integer)'),
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
@@ -15373,10 +15241,8 @@ begin
       ('guarded', 'rag_open_job(integer)'),
       ('guarded', 'rag_open_key()'),
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
-      ('guarded', 'rag_put_document(jsonb,jsonb)'),
-      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean,uuid)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
-      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),

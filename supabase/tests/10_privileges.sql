@@ -45,7 +45,7 @@ select ok(not has_function_privilege('authenticated', name::regproc, 'execute')
 from unnest('{rag_claim_jobs,rag_claim_deliveries,rag_claim_sources,rag_claim_removals,rag_end_delivery,rag_end_removal,
   rag_end_source,rag_extend_hnsw,rag_remove_deleted_collections,rag_remove_expired_records,rag_remove_old_calls}'::text[]) as name;
 select ok(not has_function_privilege('rag_worker', name::regproc, 'execute'), format('the worker does not execute %s', name))
-from unnest('{rag_search,rag_put_document,rag_get_document,rag_list_members,rag_create_key}'::text[]) as name;
+from unnest('{rag_search,rag_put_documents,rag_get_document,rag_list_members,rag_create_key}'::text[]) as name;
 
 -- Columns that no user reads.
 select ok(not has_column_privilege('authenticated', relation, name, 'select'), format('no user reads %s of %s', name, relation))

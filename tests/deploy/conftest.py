@@ -22,6 +22,7 @@ from local.tools import lambda_package
 from tests import INSTALLATION_PROXIES
 from tests.actors import vector
 from tests.databases import Run
+from tests.external_programs import completed
 from tests.stand_in_server import Reply, StandIn
 
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
@@ -105,14 +106,8 @@ def osls_package(
 ) -> None:
     """Run the real osls in a folder with a configuration, as docs/aws-lambda.md says."""
     parameters = [part for name, value in (options or {}).items() for part in ("--param", f"{name}={value}")]
-    process = subprocess.run(
-        [npm_program("osls"), "package", *parameters],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder.parent), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **variables}
+    process = completed([npm_program("osls"), "package", *parameters], cwd=folder, env=environment)
     assert process.returncode == 0, process.stdout + process.stderr
 
 

@@ -47,6 +47,8 @@ def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
             assert all(sign == "?" and text for _, sign, text in used), (name, variable)
             assert {other for other, _, _ in used} <= {variable}, name
         assert required <= set(service["environment"]), name
+        # Both embed, within a third of it.
+        assert "RAG_LLM_TIMEOUT_SECONDS" in service["environment"], name
 
 
 def test_each_service_has_only_the_secrets_that_it_uses():

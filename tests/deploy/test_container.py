@@ -204,29 +204,6 @@ def test_it_serves_all_functions_and_its_health_check_agrees(
         assert not container.is_healthy()
 
 
-def test_it_serves_a_single_function_on_request(image: Path, settings_given: dict[str, str], people: People):
-    with started(image, {**settings_given, "RAG_FUNCTIONS": "rag-search"}) as container:
-        ready(container)
-        assert search(container, people.ann).status_code == 200
-        other = httpx.post(f"{container.url}/api/rag/answer", json={}, headers=people.ann.headers())
-        assert (other.status_code, other.json()["error"]["code"]) == (404, "not_found")
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [({"RAG_FUNCTIONS": "rag-serach"}, "RAG_FUNCTIONS: "), ({"SUPABASE_URL": ""}, "SUPABASE_URL: ")],
-    ids=["an unknown function", "a missing setting"],
-)
-def test_an_invalid_setting_stops_the_start_and_is_named(
-    image: Path, settings_given: dict[str, str], change: dict[str, str], named: str
-):
-    with started(image, {**settings_given, **change}) as container:
-        code, output = container.end()
-    assert code != 0
-    assert named in output
-    assert "7f3x" not in output
-
-
 @pytest.mark.long
 def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People

@@ -18,15 +18,7 @@ from local.tools.lambda_package import python_version, size
 from shared.ingestion.parsers.parsed_file import READY
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import (
-    METRICS_TOKEN,
-    RUNTIME,
-    Lambda,
-    Package,
-    event,
-    runtime_python,
-    zips_of,
-)
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, runtime_python, zips_of
 from tests.shared import sample_files
 from tests.stand_in_server import Reply, StandIn
 
@@ -236,9 +228,7 @@ def test_a_user_s_search_is_answered_from_the_database(
     people.bob.put([vector(1)], embedding_model=MODEL, title="Bolt's own")
     token = people.ann.token()
     plain, slug_path = deployed.answers(
-        "rag-search",
-        asking(kind, "/api/rag/search", token),
-        asking(kind, "/functions/v1/rag-search", token),
+        "rag-search", asking(kind, "/api/rag/search", token), asking(kind, "/functions/v1/rag-search", token)
     )
     for answer in (plain, slug_path):
         assert answer["statusCode"] == 200, answer
@@ -349,20 +339,6 @@ def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     assert (body["client"], body["scheme"]) == ("203.0.113.7", "https")
     assert answer["headers"]["x-many"] == "one,two"
     assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
-
-
-def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda):
-    headers = {
-        "origin": "https://app.example",
-        "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type",
-    }
-    (answer,) = deployed.answers(
-        "rag-search", event("http_api", "OPTIONS", "/api/rag/search", headers=headers)
-    )
-    assert answer["statusCode"] in (200, 204)
-    assert answer["headers"]["access-control-allow-origin"] == "*"
-    assert "POST" in answer["headers"]["access-control-allow-methods"]
 
 
 @both_kinds

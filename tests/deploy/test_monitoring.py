@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from local import ROOT
 from shared.config import Settings
 from tests.actors import hit_arguments
 from tests.conftest import People
+from tests.external_programs import completed
 from tests.functions.app_server import client_of, services_with
 
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -38,7 +38,7 @@ def promtool(*arguments: str) -> str:
     if program is None:
         assert "CI" not in os.environ, "promtool is missing: install the package prometheus"
         pytest.skip("no promtool: install the package prometheus")
-    process = subprocess.run([program, *arguments], capture_output=True, text=True, check=False, cwd=FOLDER)
+    process = completed([program, *arguments], cwd=FOLDER)
     assert process.returncode == 0, process.stdout + process.stderr
     return process.stdout
 

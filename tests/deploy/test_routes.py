@@ -34,7 +34,7 @@ def selected(routes: Mapping[str, str], path: str) -> str | None:
 
 def documented() -> Iterator[tuple[str, str, str]]:
     """Slug, method and path of every request that a document describes, and of its preflight."""
-    for slug, method, template in openapi.served():
+    for slug, method, template in openapi.operations():
         (name,) = {*re.findall(r"\{(\w+)\}", template)} & {*VALUES} or {""}
         for value in VALUES.get(name, ("",)):
             path = re.sub(r"\{\w+\}", "1", template.replace(f"{{{name}}}", value))

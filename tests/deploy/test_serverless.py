@@ -7,7 +7,6 @@ from local import ROOT
 from shared.clients.read_replica import DATABASE_SECONDS
 from shared.config import ServerSettings, Settings
 from shared.models.chat_gateway import STREAM_SECONDS
-from shared.models.query_embedding_cache import CACHE_TIMEOUT_SECONDS
 from shared.models.reranking import RERANK_SECONDS
 from tests.deploy.conftest import CONFIGURATION, SECRETS, Package
 
@@ -37,7 +36,7 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DATABASE_SECONDS
-    embedding = DEFAULTS.rag_llm_timeout_seconds / 3 + 2 * CACHE_TIMEOUT_SECONDS
+    embedding = DEFAULTS.rag_llm_timeout_seconds / 3
     search = public_keys + asking + embedding + asking + RERANK_SECONDS
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search
@@ -55,6 +54,13 @@ def test_every_setting_of_the_functions_is_configurable(packaged: Package):
     settable = set().union(*(packaged.variables(slug) for slug in SLUGS))
     assert {name.upper() for name in Settings.model_fields} - OF_THE_SERVER <= settable
     assert set(ServerSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
+
+
+def test_every_function_that_embeds_gets_the_time_out_of_an_embedding(packaged: Package):
+    embedding = [slug for slug in SLUGS if "OPENAI_API_KEY" in secrets_of(packaged, slug)]
+    assert {"rag-search", "ingest"} <= {*embedding}
+    for slug in embedding:
+        assert packaged.variables(slug)["RAG_LLM_TIMEOUT_SECONDS"] == "<RAG_LLM_TIMEOUT_SECONDS>"
 
 
 def test_health_reads_settings_from_the_same_place_as_the_other_functions(packaged: Package):

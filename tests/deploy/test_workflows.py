@@ -6,7 +6,6 @@ GitHub itself is not here; `make check` lints them with zizmor, which needs no n
 import json
 import os
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +18,7 @@ from local import ROOT, declared_schema
 from local.stack import Stack
 from local.tools import migrations
 from shared.api.health import VERSION
+from tests.external_programs import completed
 
 FOLDER = ROOT / ".github" / "workflows"
 SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}
@@ -92,20 +92,11 @@ def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, 
     )
     made = []
     for command in (dry, wet, wet):
-        process = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(stack.folder),
-                "SUPABASE_TELEMETRY_DISABLED": "1",
-                "SUPABASE_PROJECT_REF": project,
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            check=False,
-        )
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(stack.folder), "SUPABASE_TELEMETRY_DISABLED": "1",
+            "SUPABASE_PROJECT_REF": project,
+        }  # fmt: skip
+        process = completed(["bash", "-euo", "pipefail", "-c", command], env=environment, input="")
         assert process.returncode == 0, process.stdout + process.stderr
         made.append(has_schema(project))
         if command == dry:

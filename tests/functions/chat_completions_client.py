@@ -23,21 +23,13 @@ QUESTION = "At how many degrees does the kettle switch off?"
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 # Fields that no version of ours knows.
 MODEL_ANSWER = {
-    "id": "gen-42",
-    "object": "chat.completion",
-    "created": 1_700_000_000,
-    "model": "vendor/model-1",
-    "system_fingerprint": "fp_1",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "stop",
-            "native_finish_reason": "STOP",
-            "message": {"role": "assistant", "content": "At 100 degrees.", "reasoning": "Boiling."},
-        }
-    ],
+    "id": "gen-42", "object": "chat.completion", "created": 1_700_000_000, "model": "vendor/model-1",
+    "system_fingerprint": "fp_1", "choices": [{
+        "index": 0, "finish_reason": "stop", "native_finish_reason": "STOP",
+        "message": {"role": "assistant", "content": "At 100 degrees.", "reasoning": "Boiling."},
+    }],
     "usage": {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17, "cost": 0.1},
-}
+}  # fmt: skip
 
 
 def with_model(settings: Settings, gateway: StandIn, **changes: Any) -> Any:

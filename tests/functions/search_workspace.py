@@ -9,10 +9,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from tests.actors import Actor
 from tests.functions.app_server import client_of
+from tests.ingestion import ingest
 
 Row = dict[str, Any]
 # What "now" is where a test says so: a Friday.
@@ -85,42 +86,28 @@ def error_of(response: Any, status: int, code: str, field: str | None = None) ->
 
 
 def put(services: Services, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
-    assert actor.org is not None
-    document = NewDocument(actor.org.id, title, text, collection=collection, **fields)
-    return f"doc_{ingest(services.database, services.embedder, actor.principal, document).document_id}"
+    document = NewDocument(title, text, **fields)
+    stored = ingest(services.database, services.embedder, actor.principal, document, collection)
+    return f"doc_{stored.document_id}"
 
 
 def workspace(services: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
     name = f"workspace {actor.id}"
     texts: dict[str, tuple[str, Row]] = {
-        "Billing outage": (
-            OUTAGE,
-            {
-                "source_type": "incident",
-                "origin": "notion",
-                "uri": "https://notion.example/outage",
-                "occurred_at": datetime(2026, 11, 11, 9, tzinfo=UTC),
-                "author": "priya@example.com",
-                "labels": ("incident", "billing"),
-                "state": "resolved",
-            },
-        ),
+        "Billing outage": (OUTAGE, {
+            "source_type": "incident", "origin": "notion", "uri": "https://notion.example/outage",
+            "occurred_at": datetime(2026, 11, 11, 9, tzinfo=UTC), "author": "priya@example.com",
+            "labels": ("incident", "billing"), "state": "resolved",
+        }),
         "Who owns what": (OWNERSHIP, {"origin": "notion", "occurred_at": datetime(2025, 2, 3, tzinfo=UTC)}),
-        "Duplicate invoices": (
-            TICKET,
-            {
-                "source_type": "issue",
-                "origin": "github",
-                "occurred_at": datetime(2026, 8, 20, tzinfo=UTC),
-                "author": "alice@example.com",
-                "labels": ("billing",),
-                "state": "open",
-            },
-        ),
+        "Duplicate invoices": (TICKET, {
+            "source_type": "issue", "origin": "github", "occurred_at": datetime(2026, 8, 20, tzinfo=UTC),
+            "author": "alice@example.com", "labels": ("billing",), "state": "open",
+        }),
         "Canteen": (MENU, {}),
-    }
-    documents = [NewDocument(None, title, text, **fields) for title, (text, fields) in texts.items()]
+    }  # fmt: skip
+    documents = [NewDocument(title, text, **fields) for title, (text, fields) in texts.items()]
     # In one call, since many tests need a workspace of their own.
     stored = ingest_many(services.database, services.embedder, actor.principal, name, documents)
     ids = {title: f"doc_{row.document_id}" for title, row in zip(texts, stored, strict=True) if row}

@@ -30,6 +30,7 @@ from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of, platform_error, proxy_to, services_with
 from tests.functions.platform_chat_client import reply_of
 from tests.functions.search_workspace import OUTAGE, put
+from tests.sql.schema_changes import schema_change
 from tests.stand_in_server import Reply, Request, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
@@ -153,11 +154,9 @@ def test_a_database_with_another_schema_version_is_reported(
 
 def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
     """As of a database that is a migration behind, and lacks the function."""
-    world.sql("revoke execute on function public.rag_health() from rag_worker")
-    try:
+    execute = "execute on function public.rag_health()"
+    with schema_change(world, f"revoke {execute} from rag_worker", f"grant {execute} to rag_worker"):
         body = health(settings)
-    finally:
-        world.sql("grant execute on function public.rag_health() to rag_worker")
     assert (body["services"]["migrations"], body["status"]) == ("unhealthy", "degraded")
 
 
@@ -333,11 +332,7 @@ GATEWAY_STATES: list[tuple[Reply, str]] = [
 
 
 def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
-    subtests: pytest.Subtests,
-    settings: Settings,
-    people: People,
-    no_jobs: None,
-    short_pauses: None,
+    subtests: pytest.Subtests, settings: Settings, people: People, no_jobs: None, short_pauses: None
 ):
     """It lists the models, and for an admin requests a word of the configured one."""
     for reply, state in GATEWAY_STATES:
@@ -472,6 +467,8 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
         actor.request("GET", "/v1/collections")
     # (Kim belongs to another org too, which no caller sees here.)
     assert counts() == (2, 4)
+    of_bolt = "select owner_id::text, total from rag.org_calls where org_id = %s"
+    assert world.sql(of_bolt, people.bolt.id) == [(people.bob.id, 1)]
     token = key(people.kim, org_id=people.acme.id, scopes=["documents:read"])
     people.kim.request("GET", "/v1/collections", token=token)
     assert counts() == (3, 6)

@@ -55,17 +55,15 @@ def request_of(actor: Actor, question: str) -> dict[str, tuple[str, Row]]:
     return {
         "rag": ("/api/rag/answer", {"query_text": question}),
         "index": ("/query", {"index_name": HOME, "query": question}),
-        "completions": (
-            "/v1/chat/completions",
-            {"index_name": HOME, "messages": [{"role": "user", "content": question}]},
-        ),
+        "completions": ("/v1/chat/completions", {
+            "index_name": HOME, "messages": [{"role": "user", "content": question}],
+        }),
         "knowledge": (f"/api/v1/knowledge/{HOME}/query", {"question": question}),
-        "platform": (
-            "/api/v1/chat",
-            {"message": question, "collection_id": collection.removeprefix("ws_"), "stream": False},
-        ),
+        "platform": ("/api/v1/chat", {
+            "message": question, "collection_id": collection.removeprefix("ws_"), "stream": False,
+        }),
         "search": ("/v1/answer", {"workspaceId": collection, "question": question}),
-    }
+    }  # fmt: skip
 
 
 def text_of(contract: str, body: Any) -> str:

@@ -291,7 +291,6 @@ def test_a_malformed_id_is_400_and_counted(people: People):
 
 
 def test_every_authenticated_response_has_rate_limit_headers(people: People):
-    """One less each time."""
     key = create(people.ann)
     for number, (status, method, path, body) in enumerate((
         (201, "POST", "", body_of()), (200, "GET", "", None), (400, "POST", "", {}),
@@ -525,12 +524,13 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, proc
 def test_a_full_cache_evicts_keys_and_looks_them_up_again(
     people: People, services: Services, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 2)
+    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 1)
     assert services.signer
     small = ApiKeyAuthenticator(services.database, services.signer)
-    keys = [create(people.ann) for _ in range(4)]
+    keys = [create(people.ann) for _ in range(2)]
     for key in keys * 2:
         assert small.principal(key["key"]).key_id == key["id"]
+        assert len(small._sessions) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")

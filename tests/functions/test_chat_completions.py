@@ -46,13 +46,6 @@ def gateway(gateway: StandIn) -> StandIn:
     return gateway
 
 
-@pytest.fixture
-def local(services: Services) -> Iterator[TestClient]:
-    """A deployment without a model."""
-    with client_of(chat_completions.app, services) as client:
-        yield client
-
-
 def test_without_an_index_the_request_reaches_the_model_unchanged(
     client: TestClient, people: People, gateway: StandIn
 ):
@@ -125,25 +118,18 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     assert "999 degrees" not in json.dumps(request)
 
 
-def reply(text: str) -> Reply:
-    choice = {**MODEL_ANSWER["choices"][0], "message": {"role": "assistant", "content": text}}  # type: ignore[index]
-    return Reply(json={**MODEL_ANSWER, "choices": [choice]})
-
-
 def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
     people: People, services: Services, settings: Settings
 ):
     index(services, people.ann, "kettles", KETTLE)
     invented = "The kettle switches off at 100 degrees. The kettle was made in Norway by Jotun."
     with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(reply(invented), streams([*encode(piece(invented), piece()), DONE]))
-        whole = ask(client, people.ann, index_name="kettles").json()
-        *_, last, done = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
-    assert whole["choices"][0]["message"]["content"] == invented
-    assert done == "[DONE]"
-    for detail in (whole["confidence_detail"], last["confidence_detail"]):
-        assert detail["level"] == "medium"
-        assert detail["unsupported"] == ["The kettle was made in Norway by Jotun."]
+        model.replies(streams([*encode(piece(invented), piece()), DONE]))
+        *events, done = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
+    assert (words(events), done) == (invented, "[DONE]")
+    detail = events[-1]["confidence_detail"]
+    assert detail["level"] == "medium"
+    assert detail["unsupported"] == ["The kettle was made in Norway by Jotun."]
 
 
 def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
@@ -153,11 +139,8 @@ def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
     parts = encode(piece("NO_"), piece("ANSWER"), piece("."), piece())
     unended = encode(piece("NO_ANSWER"))
     with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(reply("NO_ANSWER"), streams([*parts, DONE]), streams([*unended, DONE]))
-        whole = ask(client, people.ann, index_name="kettles").json()
+        model.replies(streams([*parts, DONE]), streams([*unended, DONE]))
         streamed = [ask(client, people.ann, index_name="kettles", stream=True).text for _ in range(2)]
-    assert whole["choices"][0]["message"]["content"] == INSUFFICIENT
-    assert whole["confidence_detail"]["level"] == "low"
     for text in streamed:
         assert "ANSWER" not in text
         *parts_of_stream, done = events_of(text)

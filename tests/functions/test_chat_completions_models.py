@@ -1,18 +1,16 @@
 """The models that chat completions take: the gateway's, and those that answer over documents."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from functions import chat_completions
 from shared.answering.chat_completions.available_models import MAX_MODELS
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, json_of
+from tests.functions.app_server import json_of
 from tests.functions.chat_completions_client import KETTLE, chat_client, index
 from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
@@ -27,13 +25,6 @@ LISTED = [
     {"id": "rag"}, {"id": "rag/kettles"}, {"id": ""}, {"id": None}, {"id": 7}, {"id": "x" * 260},
     {"id": "a\nb"}, {"id": "\ud800"}, {}, "vendor/model-2", None, [],
 ]  # fmt: skip
-
-
-@pytest.fixture
-def local(services: Services) -> Iterator[TestClient]:
-    """A deployment without a model."""
-    with client_of(chat_completions.app, services) as client:
-        yield client
 
 
 def listed(client: TestClient, actor: Actor, token: str | None = None) -> list[dict[str, Any]]:

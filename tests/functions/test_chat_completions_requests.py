@@ -1,6 +1,5 @@
 """What chat completions take: requests of every form, questions of any kind and length."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import app_with, client_of, json_of
+from tests.functions.app_server import app_with, json_of
 from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
@@ -26,14 +25,6 @@ from tests.functions.chat_completions_client import (
     user,
 )
 from tests.stand_in_server import Reply, StandIn
-
-
-@pytest.fixture
-def local(services: Services) -> Iterator[TestClient]:
-    """A deployment without a model."""
-    with client_of(chat_completions.app, services) as client:
-        yield client
-
 
 ROLELESS = "Invalid request format: messages must contain 'role'."
 NO_USER = "There must be a user prompt since the latest assistant message."

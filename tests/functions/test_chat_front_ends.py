@@ -4,30 +4,14 @@ Open WebUI: routers/openai.py, routers/tasks.py and the page's own scripts. Libr
 @librechat/agents, whose title.ts writes titles.
 """
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from functions import chat_completions
-from shared.config import Settings
 from shared.services import Services
 from tests.conftest import People
-from tests.functions.app_server import client_of
-from tests.functions.chat_completions_client import (
-    KETTLE,
-    MODEL_ANSWER,
-    QUESTION,
-    ask,
-    chat_client,
-    events_of,
-    index,
-    user,
-    words,
-)
-from tests.stand_in_server import Reply, StandIn
+from tests.functions.chat_completions_client import KETTLE, QUESTION, ask, events_of, index, user, words
 
 CONVERSATION = [
     {"role": "system", "content": "Be brief."},
@@ -49,13 +33,6 @@ LIBRECHAT_TITLE = f"""Provide a concise, 5-word-or-less title for the conversati
 Conversation:
 User: {QUESTION}
 AI: At 100 degrees."""
-
-
-@pytest.fixture
-def local(services: Services) -> Iterator[TestClient]:
-    """A deployment without a model."""
-    with client_of(chat_completions.app, services) as client:
-        yield client
 
 
 def assert_stream(text: str, answer: str) -> list[dict[str, Any]]:
@@ -81,21 +58,6 @@ def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: 
     # The composer sends parts where a picture was attached and removed again.
     parts = [user([{"type": "text", "text": QUESTION}])]
     assert_stream(ask(local, people.ann, parts, **body).text, "100 degrees")
-
-
-@pytest.mark.parametrize("prompt", [LIBRECHAT_TITLE])
-def test_a_title_comes_from_the_gateway_s_model_without_a_search(
-    people: People, settings: Settings, gateway: StandIn, prompt: str
-):
-    gateway.replies(Reply(json=MODEL_ANSWER))
-    with chat_client(settings, gateway) as client:
-        answer = ask(
-            client, people.ann, [user(prompt)], model="vendor/model-1", stream=False, max_tokens=1000
-        )
-    assert answer.json()["choices"][0]["message"]["content"] == "At 100 degrees."
-    assert answer.json()["source_nodes"] is None
-    (request,) = gateway.requests
-    assert json.loads(request.body)["messages"] == [user(prompt)]
 
 
 @pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])

@@ -150,7 +150,6 @@ def test_an_invalid_page_is_refused(shared_people: People):
 
 
 def test_a_repeated_request_with_the_same_key_stores_messages_once(people: People):
-    """ann's. SDKs repeat a request after a broken connection."""
     header = {"Idempotency-Key": "turn-1 of ann"}
     body = {"messages": [QUESTION]}
     first, second = (people.ann.request("POST", PATH, body, **header) for _ in range(2))

@@ -120,11 +120,8 @@ def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspac
             assert paragraph.startswith(f'According to "{titles[number - 1]}"')
 
 
-@pytest.mark.parametrize("pieces", [("`", "NO_", "ANSWER", "`")])
-def test_an_abstention_in_a_stream_is_a_refusal(
-    settings: Settings, home: Workspace, gateway: StandIn, pieces: tuple[str, ...]
-):
-    gateway.replies(streams(*pieces))
+def test_an_abstention_in_a_stream_is_a_refusal(settings: Settings, home: Workspace, gateway: StandIn):
+    gateway.replies(streams("`", "NO_", "ANSWER", "`"))
     with chat_client(settings, gateway) as client:
         chunks = chunks_of(say(client, home.actor, stream=True))
     assert text_of(chunks) == INSUFFICIENT

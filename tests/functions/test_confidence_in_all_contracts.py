@@ -26,15 +26,13 @@ REFUSAL = "I don't have enough relevant information"
 # The question, its level, and a part of the answer's text.
 QUESTIONS = {
     "At how many degrees does the kettle K-300 switch off?": ("high", "100 degrees"),
-    "At how many degrees does the kettle K-900 switch off?": (
-        "medium",
-        "The passages found do not mention K-900.",
-    ),
+    "At how many degrees does the kettle K-900 switch off?":
+        ("medium", "The passages found do not mention K-900."),
     "What does the small meeting room cost a day?": ("medium", "55 euros"),
     "How do penguins raise their chicks in Antarctica?": ("low", REFUSAL),
     # Similar enough for medium, without a word of the question.
     "Which medics cure ill kids?": ("low", REFUSAL),
-}
+}  # fmt: skip
 
 
 def details_in(body: Any) -> Iterator[Any]:
@@ -73,19 +71,10 @@ APPS = {
 KETTLE_QUESTION, _, ROOM_QUESTION = [*QUESTIONS][:3]
 INVENTED = "The kettle was made in Norway by Jotun."
 # The question, what a model writes, the level, and a part of the answer.
+SUPPORTED = "The kettle K-300 switches off at 100 degrees [1]."
 REPLIES = {
-    "supported": (
-        KETTLE_QUESTION,
-        "The kettle K-300 switches off at 100 degrees [1].",
-        "high",
-        "100 degrees",
-    ),
-    "invented": (
-        KETTLE_QUESTION,
-        f"The kettle K-300 switches off at 100 degrees [1]. {INVENTED}",
-        "medium",
-        "100 degrees",
-    ),
+    "supported": (KETTLE_QUESTION, SUPPORTED, "high", "100 degrees"),
+    "invented": (KETTLE_QUESTION, f"{SUPPORTED} {INVENTED}", "medium", "100 degrees"),
     "no answer": (KETTLE_QUESTION, "NO_ANSWER", "low", REFUSAL),
     "contradicted": (ROOM_QUESTION, "The small meeting room costs 55 euros a day [1].", "medium", "55 euros"),
 }

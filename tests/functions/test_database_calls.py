@@ -36,15 +36,12 @@ def requests_of(home: Workspace) -> dict[str, tuple[Any, str, dict[str, Any], li
         "rag-answer": (rag_answer.app, "/api/rag/answer", {"query_text": QUESTION}, [ONE]),
         "query": (index_query.app, "/query", {"index_name": home.name, "query": QUESTION}, ["rag_search"]),
         "completions": (
-            chat_completions.app,
-            "/v1/chat/completions",
-            {"index_name": home.name, "messages": messages},
+            chat_completions.app, "/v1/chat/completions", {"index_name": home.name, "messages": messages},
             ["rag_search"],
         ),
         **{
             f"chat, {name}": (
-                chat.app,
-                "/v1/chat",
+                chat.app, "/v1/chat",
                 {"message": QUESTION, "collection_id": collection, "stream": False, "retrieval": retrieval},
                 [GRAPH if name in ("graph", "default") else ONE],
             )
@@ -52,14 +49,12 @@ def requests_of(home: Workspace) -> dict[str, tuple[Any, str, dict[str, Any], li
         },
         **{
             f"answer, {mode}": (
-                v1_answer.app,
-                "/v1/answer",
-                search | {"mode": mode},
+                v1_answer.app, "/v1/answer", search | {"mode": mode},
                 [GRAPH if mode in ("auto", "graph") else ONE],
             )
             for mode in answers
         },
-    }
+    }  # fmt: skip
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from pydantic import SecretStr
 
 from shared.config import Settings, read_settings
 from shared.errors import InvalidRequest
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.models.embedding_roles import Role
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import services_with
+from tests.ingestion import ingest
 from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, Request, StandIn
 
@@ -54,10 +55,7 @@ def test_documents_of_another_form_are_of_another_model(
         )  # fmt: skip
 
     def put(services: Services, title: str) -> None:
-        org = ada.org.id if ada.org else None
-        ingest(
-            services.database, services.embedder, ada.principal, NewDocument(org, title, KETTLE, lang="en")
-        )
+        ingest(services.database, services.embedder, ada.principal, NewDocument(title, KETTLE, lang="en"))
 
     with deployment("D: ") as former, deployment("Document: ") as later:
         name, new = former.embedder.model, later.embedder.model

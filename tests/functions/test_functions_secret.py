@@ -7,11 +7,12 @@ import pytest
 
 from functions import rag_answer, rag_search
 from shared.clients.postgrest import SECRET_HEADER
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from tests.actors import vector
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.test_documents import collection
+from tests.ingestion import ingest
 from tests.stand_in_server import Reply, Request, StandIn
 from tests.upload_client import Uploads, page
 
@@ -35,7 +36,7 @@ def test_models_storage_and_logs_never_get_the_secret(
         services.database,
         services.embedder,
         people.ann.principal,
-        NewDocument(people.acme.id, "The kiln", TEXT),
+        NewDocument("The kiln", TEXT),
     )
     secret, own = people.ann.headers()[SECRET_HEADER], "of the client"
     headers = people.ann.headers() | {SECRET_HEADER: own}

@@ -122,7 +122,7 @@ def schema(slug: str) -> Any:
 
 
 # Making them anew takes seconds of each test process. tests/local/tools/test_openapi.py compares them.
-OPERATIONS = [Operation(*operation) for operation in openapi.served()]
+OPERATIONS = [Operation(*operation) for operation in openapi.operations()]
 # One route of each endpoint.
 DISTINCT = list({operation.endpoint: operation for operation in OPERATIONS}.values())
 

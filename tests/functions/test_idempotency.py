@@ -87,7 +87,6 @@ def test_a_repeated_request_with_the_same_key_runs_once(people: People, world: W
 
 
 def test_a_different_request_with_the_same_key_is_refused(people: People, home: str):
-    """ann's; what she then asks for without one, or with another, is made."""
     first(write(people.ann, home, **HEADER))
     refused = error(write(people.ann, home, "oven", **HEADER), 409)
     assert (refused["code"], refused["details"]) == ("idempotency_mismatch", {"field": "Idempotency-Key"})
@@ -96,13 +95,11 @@ def test_a_different_request_with_the_same_key_is_refused(people: People, home: 
 
 
 def test_a_key_belongs_to_one_route(people: People, home: str):
-    """ann's first is a text; a page of that name is another request."""
     first(write(people.ann, home, **HEADER))
     assert error(fetch(people.ann, home, **HEADER), 409)["code"] == "idempotency_mismatch"
 
 
 def test_a_malformed_key_is_refused_and_an_empty_one_is_ignored(people: People, home: str):
-    """ann's."""
     refused = error(write(people.ann, home, **{"Idempotency-Key": "a" * 256}), 400)
     assert (refused["code"], refused["details"]) == ("invalid_idempotency_key", {"field": "Idempotency-Key"})
     first(write(people.ann, home, **{"Idempotency-Key": ""}))
@@ -110,7 +107,6 @@ def test_a_malformed_key_is_refused_and_an_empty_one_is_ignored(people: People, 
 
 
 def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: World):
-    """ann asks twice; the database keeps her first request waiting."""
     stack = people.ann.stack
     with (
         long_lock_waits(stack),
@@ -130,7 +126,6 @@ def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: Wo
 
 
 def test_an_error_response_is_not_stored(people: People, home: str):
-    """The name that ann wants is free by her second attempt."""
     for _ in range(2):
         assert error(create(people.ann, home, "docs", **HEADER), 409)["code"] == "duplicate_collection"
     people.ann.request("PATCH", f"/api/v1/collections/{home}", {"name": "old"})
@@ -160,7 +155,6 @@ def test_a_large_file_is_stored_once_and_only_after_storage_confirms(
 
 
 def test_the_replay_survives_a_deletion(people: People, home: str):
-    """And is not made again for ann. Of a collection that is gone she is told just that."""
     once = write(people.ann, home, **HEADER)
     people.ann.request("DELETE", f"/api/v1/documents/{first(once)['id']}")
     assert_replayed(write(people.ann, home, **HEADER), once)
@@ -170,7 +164,6 @@ def test_the_replay_survives_a_deletion(people: People, home: str):
 
 
 def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
-    """kim belongs to two; where nothing says which she is asked, as without a key."""
     homes = []
     for org in (people.acme, people.bolt):
         body = {"name": "docs", "org_id": org.id}
@@ -190,7 +183,6 @@ def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
 
 @pytest.mark.parametrize(("scope", "make"), [("collections:manage", create), ("documents:write", write)])
 def test_an_api_key_needs_no_additional_scope(people: People, home: str, scope: str, make: Make):
-    """ann's, which may do this alone."""
     token = people.ann.post("/api/keys", {"name": "ci", "scopes": [scope]}).json()["key"]
     bearer = {"Authorization": f"Bearer {token}", **HEADER}
     once = make(people.ann, home, **bearer)
@@ -199,7 +191,6 @@ def test_an_api_key_needs_no_additional_scope(people: People, home: str, scope: 
 
 
 def test_without_a_key_there_is_no_additional_database_call(people: People, settings: Settings):
-    """By ann, who then asks with one: before and after."""
     issuer = access_tokens.issuer(people.ann.stack.url)
     with (
         proxy_to(settings.supabase_url) as (address, requests),
@@ -216,7 +207,6 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
 
 
 def test_cors_allows_the_key_header_and_exposes_the_replay_header(people: People):
-    """ann's, before it sends anything of hers."""
     headers = {
         "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,idempotency-key",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import schema_change
 
 
 @pytest.fixture
@@ -82,6 +84,26 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert [row[0] for row in copied] == ["a/ä", "long", nameless]
     assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
+
+
+def test_a_snapshot_is_moved_to_another_org_by_a_copy_of_its_folder(
+    local: Snapshots, people: People, world: World, tmp_path: Path
+):
+    """As docs/api/indexes.md says, also for another project."""
+    put(people.ann, "i", range(3), external_id="a")
+    put(people.ann, "i", range(0))
+    local.persist(people.ann, "i", path="backup")
+    home = world.org()
+    kim = world.user(home)
+    folders = tmp_path / "snapshots"
+    shutil.copytree(folders / people.acme.id / "backup", folders / home.id / "backup")
+    local.load(kim, "i", path="backup")
+    unnamed = "select id::text from rag.documents where external_id is null and org_id = %s"
+    ((nameless,),) = world.sql(unnamed, people.acme.id)
+    assert [row[0] for row in local.documents(kim, "i")] == ["a", nameless]
+    assert local.chunks(kim, "i") == local.chunks(people.ann, "i")
+    creators = "select distinct created_by::text, owner_id from rag.documents where org_id = %s"
+    assert world.sql(creators, home.id) == [(kim.id, None)]
 
 
 def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, people: People):
@@ -276,18 +298,16 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
         put(people.ann, "i", range(chunk_count // 4), external_id=str(number), title=title)
     local.persist(people.ann, "i")
     before = local.chunks(people.ann, "i")
-    local.world.sql(
+    plant = (
         "create function public.poisoned() returns trigger language plpgsql as "
         "$$ begin raise exception 'no space left at /secret' using errcode = '53100'; end $$; "
         "create trigger poisoned before insert on rag.documents for each row when (new.title = 'poison') "
         "execute function public.poisoned()"
     )
-    try:
+    with schema_change(local.world, plant, "drop function public.poisoned cascade"):
         for name, overwrite in (("i", True), ("new", False)):
             answer = local.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
             assert detail(answer, 500) == "The database could not answer. Please try again."
-    finally:
-        local.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
     assert local.chunks(people.ann, "i") == before
     assert local.collections(people.ann) == {"i"}
 

@@ -31,7 +31,6 @@ NAMES = ["support-corpus", "line\nend\n", "a/b/documents", "größe ✓ 日本",
 
 
 def test_texts_are_searchable_when_the_request_returns(people: People):
-    """As the contract shows it."""
     first, second = ingest(
         people.ann,
         {"text": REFUNDS, "metadata": {"topic": "refunds"}, "source": "faq.md"},
@@ -151,7 +150,7 @@ def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
 
 def test_documents_of_another_contract_are_replaced_and_deleted_by_id(people: People):
     ingest(people.ann, {"text": SHIPPING, "document_id": "shipping"})
-    stored = people.ann.rpc("rag_put_document", {
+    stored = people.ann.store({
         "document": {"org_id": people.acme.id, "collection": "support", "title": "t", "content": "Old text.",
                      "embedding_model": "all-MiniLM-L6-v2"},
         "chunks": [],

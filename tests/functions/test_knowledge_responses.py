@@ -14,6 +14,7 @@ from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.knowledge_client import QUESTION, REFUNDS, SHIPPING, ask, at, delete, ingest, retrieve
+from tests.sql.schema_changes import schema_change
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -171,14 +172,14 @@ def test_events_have_counts_and_no_texts(people: People):
 def test_a_lost_event_fails_no_request(
     people: People, world: World, caplog: pytest.LogCaptureFixture, settings: Settings
 ):
-    world.sql("alter table rag.audit_events rename to elsewhere")
-    try:
-        with app_with(knowledge.app, settings) as app:
-            body = {"documents": [{"text": REFUNDS}]}
-            answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
-            response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
-    finally:
-        world.sql("alter table rag.elsewhere rename to audit_events")
+    plant, restore = "rag.audit_events rename to elsewhere", "rag.elsewhere rename to audit_events"
+    with (
+        schema_change(world, f"alter table {plant}", f"alter table {restore}"),
+        app_with(knowledge.app, settings) as app,
+    ):
+        body = {"documents": [{"text": REFUNDS}]}
+        answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
+        response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
     assert (answer.status_code, response.status_code) == (201, 200)
     assert [record.message for record in caplog.records if "audit event" in record.message] == [
         f"the audit event knowledge.{event} was not recorded (SQL 42P01)" for event in ("ingest", "retrieve")

@@ -44,9 +44,7 @@ def test_every_citation_has_its_page_and_section(
 ):
     put(services, people.ann, HOME, "Kettle manual", "The kettle switches off at 100 degrees.")
     world.sql(
-        "update rag.chunks set metadata = %s::jsonb where org_id = %s",
-        json.dumps(LOCATION),
-        people.acme.id,
+        "update rag.chunks set metadata = %s::jsonb where org_id = %s", json.dumps(LOCATION), people.acme.id
     )
     ann, agent = people.ann, Agent(people.ann)
     knowledge = {"query": QUESTION, "include_citations": True}

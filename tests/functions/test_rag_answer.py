@@ -1,25 +1,21 @@
 """rag-answer over HTTP: sufficient and insufficient context, by extraction and through a gateway."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
-from pydantic import SecretStr
 
 from functions import rag_answer
-from shared.api.dependencies import services_dependency
 from shared.config import Settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import json_of
+from tests.functions.app_server import app_with, json_of
+from tests.functions.search_workspace import Row
 from tests.functions.test_rag_search import tell
+from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, StandIn
 
 CALIBRATION = CALIBRATIONS["all-MiniLM-L6-v2"]
@@ -30,16 +26,10 @@ CITATION_FIELDS = {
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water. It weighs 900 grams."
 
 
-@contextmanager
-def deployed(settings: Settings) -> Iterator[TestClient]:
-    """The function as deployed with these settings, in this process; everything behind it is real."""
-    services = Services(settings)
-    rag_answer.app.dependency_overrides[services_dependency] = lambda: services
-    try:
-        yield TestClient(rag_answer.app, raise_server_exceptions=False)
-    finally:
-        rag_answer.app.dependency_overrides.clear()
-        services.close()
+def ask(settings: Settings, people: People, question: Row, **changes: Any) -> Row:
+    """Of the function with these settings, in this process; everything behind it is real."""
+    with app_with(rag_answer.app, settings, **changes) as client:
+        return json_of(client.post("/api/rag/answer", json=question, headers=people.ann.headers()))
 
 
 def test_sufficient_context_is_answered_with_citations(people: People, services: Services):
@@ -82,36 +72,28 @@ def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
 
 
 def test_the_database_s_calibration_replaces_the_built_in_one(
-    people: People, settings: Settings, world: World
+    people: People, services: Services, settings: Settings, world: World
 ):
     strict = {
         "slope": 8, "intercept": -100, "high": 0.9, "medium": 0.5, "ceiling_high": 0.4, "ceiling_medium": 0.2,
     }  # fmt: skip
-    fitted = "update rag.settings set calibrations = jsonb_build_object('all-MiniLM-L6-v2', %s::jsonb)"
-    world.sql(fitted, json.dumps(strict))
-    try:
-        with deployed(settings) as client:
-            question = {"query_text": "When does the kettle switch off?"}
-            tell(rag_answer.app.dependency_overrides[services_dependency](), people.ann, "Kettle", KETTLE)
-            body = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
-    finally:
-        world.sql("update rag.settings set calibrations = '{}'")
+    tell(services, people.ann, "Kettle", KETTLE)
+    with deployed_with(world, calibrations={"all-MiniLM-L6-v2": strict}):
+        body = ask(settings, people, {"query_text": "When does the kettle switch off?"})
     assert body["status"] == "insufficient_context"
     assert body["confidence_detail"]["thresholds"] == {"high": 0.9, "medium": 0.5}
     assert body["context_used"]["thresholds"] == {"high": 0.4, "medium": 0.2}
 
 
 def test_the_contract_s_settings_alone_decide_the_level(
-    people: People, settings: Settings, subtests: pytest.Subtests
+    people: People, services: Services, settings: Settings, subtests: pytest.Subtests
 ):
     """By the mean similarity of the chunks that the request retrieved, whatever else was found."""
-    with deployed(settings) as client:
-        services = rag_answer.app.dependency_overrides[services_dependency]()
-        tell(services, people.ann, "Kettle manual", KETTLE)
-        for number in range(10):
-            tell(services, people.ann, f"Garden {number}", f"Roses of bed {number} bloom in June.")
-        question = {"query_text": "Does the kettle K-900 switch off at 100 degrees?", "top_k": 1}
-        plain = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    for number in range(10):
+        tell(services, people.ann, f"Garden {number}", f"Roses of bed {number} bloom in June.")
+    question = {"query_text": "Does the kettle K-900 switch off at 100 degrees?", "top_k": 1}
+    plain = ask(settings, people, question)
     # The response rounds it.
     mean = plain["context_used"]["avg_relevance"] - 0.00001
     assert 0.3 < mean < 0.9
@@ -122,8 +104,8 @@ def test_the_contract_s_settings_alone_decide_the_level(
         ({"rag_confidence_medium_threshold": 0.95}, "low", {"high": 0.95, "medium": 0.95}),
     )  # fmt: skip
     for given, level, thresholds in cases:
-        with subtests.test(given=given), deployed(settings.model_copy(update=given)) as client:
-            body = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
+        with subtests.test(given=given):
+            body = ask(settings, people, question, **given)
             assert body["answer"]["confidence"] == body["confidence_detail"]["level"] == level
             assert body["context_used"]["thresholds"] == pytest.approx(thresholds)
             assert "None of the passages judged mentions K-900." in body["confidence_detail"]["because"]
@@ -140,19 +122,15 @@ def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, s
     assert one["confidence_detail"]["score"] == many["confidence_detail"]["score"]
 
 
-def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
-    return settings.model_copy(update={"rag_llm_api_key": SecretStr("sk-secret"), "rag_llm_url": gateway.url})
-
-
-def completion(text: str) -> Reply:
+def completion(text: str | None) -> Reply:
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     return Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
 
 
-def ask_through(settings: Settings, gateway: StandIn, people: People, question: str) -> Any:
-    with deployed(with_gateway(settings, gateway)) as client:
-        return client.post("/api/rag/answer", json={"query_text": question}, headers=people.ann.headers())
+def ask_through(gateway: StandIn, settings: Settings, people: People, question: str) -> Row:
+    body = {"query_text": question}
+    return ask(settings, people, body, rag_llm_api_key="sk-secret", rag_llm_url=gateway.url)
 
 
 def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
@@ -160,9 +138,9 @@ def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
 ):
     tell(services, people.ann, "Kettle manual", KETTLE)
     gateway.replies(completion("At 100 degrees, says the Kettle manual."))
-    answer = ask_through(settings, gateway, people, "When does the kettle switch off?")
-    assert answer.json()["answer"]["text"] == "At 100 degrees, says the Kettle manual."
-    assert answer.json()["answer"]["model"] == "google/gemini-3.5-flash-lite"
+    answer = ask_through(gateway, settings, people, "When does the kettle switch off?")
+    assert answer["answer"]["text"] == "At 100 degrees, says the Kettle manual."
+    assert answer["answer"]["model"] == "google/gemini-3.5-flash-lite"
     (request,) = gateway.requests
     assert request.json["model"] == "google/gemini-3.5-flash-lite"
     assert request.headers["authorization"] == "Bearer sk-secret"
@@ -177,18 +155,9 @@ def test_a_model_s_abstention_is_insufficient_context(
     gateway.replies(*map(completion, replies), completion("NO_ANSWER is the name of a flag of the kettle."))
     for reply in replies:
         with subtests.test(reply=reply):
-            body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()
+            body = ask_through(gateway, settings, people, "When does the kettle switch off?")
             assert (body["status"], body["answer"]["text"]) == ("insufficient_context", RAG_INSUFFICIENT)
             assert (body["answer"]["confidence"], body["answer"]["model"]) == ("low", None)
             assert body["confidence_detail"]["because"][-1] == "The model found no answer in the passages."
-    body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()
+    body = ask_through(gateway, settings, people, "When does the kettle switch off?")
     assert body["answer"]["text"].startswith("NO_ANSWER is")
-
-
-def test_low_confidence_skips_the_model(
-    people: People, services: Services, settings: Settings, gateway: StandIn
-):
-    tell(services, people.ann, "Kettle manual", KETTLE)
-    answer = ask_through(settings, gateway, people, "Who won the football world cup?")
-    assert answer.json()["status"] == "insufficient_context"
-    assert gateway.requests == []

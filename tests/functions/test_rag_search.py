@@ -10,11 +10,12 @@ from fastapi.testclient import TestClient
 from functions import rag_search
 from local.stack import Stack
 from shared.api.dependencies import services_dependency
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import Actor, hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import json_of
+from tests.ingestion import ingest
 
 RESULT_FIELDS = {
     "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
@@ -30,7 +31,7 @@ def tell(services: Services, actor: Actor, title: str, text: str, **fields: Any)
         services.database,
         services.embedder,
         actor.principal,
-        NewDocument(actor.org.id, title, text, **fields),
+        NewDocument(title, text, **fields),
     ).document_id
 
 
@@ -129,19 +130,6 @@ def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, shared_peo
 
 def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
     assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
-
-
-BAD_BODIES: list[bytes] = [
-    b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b'{"query_text": "\\ud800"}', b"[" * 5000,
-]  # fmt: skip
-
-
-def test_a_body_that_is_not_a_json_object_is_400(shared_people: People):
-    address = f"{shared_people.ann.stack.url}/api/rag/search"
-    headers = {**shared_people.ann.headers(), "Content-Type": "application/json"}
-    for content in BAD_BODIES:
-        response = httpx.post(address, content=content, headers=headers)
-        assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request"), content
 
 
 def test_unsupported_methods_are_405(shared_people: People):

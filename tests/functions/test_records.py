@@ -23,6 +23,7 @@ from tests.functions.platform_chat_client import result_of
 from tests.functions.search_workspace import Row, put, workspace_id
 from tests.functions.test_answers_without_a_model import HOME, answers
 from tests.functions.test_confidence_in_all_contracts import APPS
+from tests.sql.schema_changes import schema_change
 from tests.stand_in_server import Reply, StandIn
 
 KETTLE = "The kettle K-300 switches off at 100 degrees."
@@ -166,11 +167,9 @@ def test_an_org_records_nothing_by_default(people: People, services: Services, w
 
 
 def test_a_failure_to_record_does_not_fail_the_request(members: People, settings: Settings, world: World):
-    world.sql("revoke insert on rag.request_records from authenticated")
-    try:
+    insert = "insert on rag.request_records"
+    with schema_change(world, f"revoke {insert} from authenticated", f"grant {insert} to authenticated"):
         request_id = ask(members.ann)
-    finally:
-        world.sql("grant insert on rag.request_records to authenticated")
     assert members.ann.request("GET", f"/v1/records/{request_id}").status_code == 404
     assert record_of(members.ann, ask(members.ann))["answered"]
 

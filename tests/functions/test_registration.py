@@ -20,6 +20,7 @@ from tests.clients.upstream_models import RegisterResponse
 from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.app_server import platform_error as error
 from tests.project_server import Answer, in_json
+from tests.sql.schema_changes import schema_change
 
 PATH = "/api/v1/auth/register"
 PASSWORD = "hunter2-7f3x-correct"
@@ -135,19 +136,15 @@ def test_a_user_of_no_org_is_named_for_an_admin(app: TestClient, world: World):
 
 
 def test_a_user_whose_key_could_not_be_created_is_told_so(app: TestClient, world: World, org: Org):
-    world.sql(
+    plant = (
         "create function public.refuse_key() returns trigger language plpgsql as $$ begin "
-        "raise exception 'no keys'; end $$"
-    )
-    world.sql(
+        "raise exception 'no keys'; end $$; "
         "create trigger refuse_key before insert on rag.api_keys "
         "for each row execute function public.refuse_key()"
     )
     email = address()
-    try:
+    with schema_change(world, plant, "drop function public.refuse_key cascade"):
         refused = error(register(app, email), 500)
-    finally:
-        world.sql("drop function public.refuse_key cascade")
     assert refused["code"] == "registered_without_key"
     assert "is registered" in refused["message"]
     assert world.sql("select count(*) from auth.users where email = %s", email) == [(1,)]

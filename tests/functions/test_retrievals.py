@@ -13,11 +13,7 @@ from shared.services import Services
 from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import (
-    app_with,
-    json_of,
-    platform_error,
-)
+from tests.functions.app_server import app_with, json_of, platform_error
 from tests.functions.search_workspace import OUTAGE, Workspace, put
 from tests.hosted_reranker import MODEL, hosted_reranker
 

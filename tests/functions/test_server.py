@@ -19,13 +19,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import server
-from functions.server import SLUGS, create, select_slugs
+from functions.server import SLUGS, create
 from local import ROOT
 from local.child_processes import free_port, is_responding
 from local.stack import Stack
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
+from tests.external_programs import completed
 from tests.stand_in_server import Reply, StandIn
 
 SEARCH, ANSWER = "/api/rag/search", "/api/rag/answer"
@@ -45,16 +46,6 @@ def test_every_module_of_functions_except_the_programs_is_a_function():
     files = {path.stem for path in (ROOT / "functions").glob("*.py")} - programs
     assert {slug.replace("-", "_") for slug in SLUGS} == files
     assert set(SLUGS.values()) == {f"functions.{name}" for name in files}
-
-
-def test_all_selects_every_function():
-    assert select_slugs(["all"]) == list(SLUGS)
-
-
-def test_health_is_always_selected(subtests: pytest.Subtests):
-    for names in [["rag-search"], ["rag-search", "health"], ["health", "rag-search"]]:
-        with subtests.test(names=names):
-            assert set(select_slugs(names)) == {"rag-search", "health"}
 
 
 UNKNOWN_NAMES: list[str] = ["rag_search", "rag-search,hunter2", "all,rag-search", "server", ",", "All"]
@@ -79,14 +70,8 @@ def test_only_selected_functions_are_imported():
         "import sys; from functions.server import create; create();"
         "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "}
+    process = completed([sys.executable, "-c", code], env=environment)
     assert process.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
 
 
@@ -186,19 +171,6 @@ def test_a_name_that_no_setting_has_is_logged_at_the_start(
     assert message == (
         "ignored, since no setting has this name: RAG_LLM_TIMEOUT (perhaps RAG_LLM_TIMEOUT_SECONDS)"
     )
-
-
-def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, people: People):
-    people.ann.put([[1.0] + [0.0] * 1535])
-    headers = people.ann.headers()
-    with TestClient(create()) as client:
-        assert client.get("/health").json()["status"] == "Healthy"
-        search = client.post(SEARCH, json={"query_text": "?"}, headers=headers)
-        response = client.post("/functions/v1/rag-answer", json={"query_text": "?"}, headers=headers)
-    assert (search.status_code, len(search.json()["results"])) == (200, 1)
-    assert (response.status_code, response.json()["status"]) == (200, "insufficient_context")
-    # One budget: the second request was counted after the first.
-    assert [arguments.headers["X-RateLimit-Remaining"] for arguments in (search, response)] == ["59", "58"]
 
 
 def test_a_path_prefix_of_a_proxy_is_not_part_of_the_route(environment: pytest.MonkeyPatch):

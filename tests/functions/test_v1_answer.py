@@ -1,6 +1,5 @@
 """/v1/answer over HTTP, whole: without a model, and with one that says what holds and what does not."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
 from tests.hosted_reranker import MODEL, hosted_reranker
+from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
@@ -99,15 +99,13 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
         "slope": 8, "intercept": -4, "high": 0.9, "medium": 0.5, "ceiling_high": 0.1, "ceiling_medium": 0.1,
         "relevance": 1,
     }  # fmt: skip
-    store = "update rag.settings set calibrations = jsonb_build_object(%s::text, %s::jsonb)"
-    world.sql(store, f"all-MiniLM-L6-v2 + {MODEL}", json.dumps(fit))
 
     def level(reranker: dict[str, str]) -> tuple[str, float]:
         with app_with(v1_answer.app, settings, **reranker) as client:
             detail = ask(client, home, quality={"rerank": True})["confidenceDetail"]
         return detail["level"], detail["thresholds"]["high"]
 
-    try:
+    with deployed_with(world, calibrations={f"all-MiniLM-L6-v2 + {MODEL}": fit}):
         with hosted_reranker("Stripe webhook retries") as reranker:
             assert level(reranker) == ("high", 0.9)
         with hosted_reranker("a text of no passage") as reranker:
@@ -115,8 +113,6 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
         gateway.replies(Reply(status=500))
         built_in = CALIBRATIONS["all-MiniLM-L6-v2"].thresholds.high
         assert level({**reranker, "rag_rerank_url": gateway.url}) == ("high", built_in)
-    finally:
-        world.sql("update rag.settings set calibrations = '{}'")
 
 
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
@@ -225,7 +221,6 @@ def test_the_same_key_and_body_replay_the_answer(client: TestClient, home: Works
 
 
 def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Workspace):
-    """Whether the body or the header names the workspace."""
     other = home.actor.post("/v1/collections", {"name": f"other {home.actor.id}"}).json()["id"]
 
     def once(workspace: str, **headers: str) -> httpx.Response:

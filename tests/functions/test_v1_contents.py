@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from shared.services import Services
-from tests import graph_documents
-from tests.actors import NOBODYS, Actor, World
+from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, put, workspace_id
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, put
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
@@ -45,18 +44,6 @@ def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
         assert LONG[span["start"] : span["end"]] == chunk["text"]
     starts = [chunk["span"]["start"] for chunk in document["chunks"]]
     assert starts == sorted(starts)
-
-
-@pytest.fixture(scope="module")
-def graph_workspace(services: Services, world: World) -> Workspace:
-    """Documents whose graph is known, alone in their org. No test changes them."""
-    return store_graph_workspace(services, world.user(world.org()))
-
-
-def store_graph_workspace(services: Services, actor: Actor) -> Workspace:
-    ids = graph_documents.put_all(services, actor, "graph")
-    documents = {title: f"doc_{document_id}" for title, document_id in ids.items()}
-    return Workspace(services, actor, workspace_id(actor, "graph"), "graph", documents)
 
 
 OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}

@@ -11,7 +11,7 @@ from functions import v1_search
 from shared.config import Settings
 from shared.services import Services
 from tests import graph_documents, metadata_filters
-from tests.actors import NOBODYS, World
+from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, error_of, ok, put, workspace_id
@@ -190,14 +190,6 @@ def test_context_joins_all_results_in_one_text(home: Workspace):
     context = home.search(QUESTION, context=True, topK=2)["context"]
     assert context.startswith("# Billing outage (https://notion.example/outage)\n")
     assert OUTAGE in context
-
-
-@pytest.fixture(scope="module")
-def graph_workspace(services: Services, world: World) -> Workspace:
-    """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
-    actor = world.user(world.org())
-    documents = graph_documents.put_all(services, actor, "services")
-    return Workspace(services, actor, workspace_id(actor, "services"), "services", documents)
 
 
 def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, graph_workspace: Workspace):

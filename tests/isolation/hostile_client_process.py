@@ -139,8 +139,9 @@ class Attacker:
         """The same in a chunk's location and in a document's processing_info."""
         if self._draw.random() < 0.5:
             chunk = '{"span_start": 0, "span_end": 1, "token_count": 1, "metadata": {"page_number": 1e5000}}'
-            document = f'{{"org_id": "{self._task.org_id}", "title": "odd", "content": "x"}}'
-            return self._sql("rag_put_document", f'{{"document": {document}, "chunks": [{chunk}]}}')
+            document = f'{{"title": "odd", "content": "x", "chunks": [{chunk}]}}'
+            place = f'"org_id": "{self._task.org_id}", "collection": "default"'
+            return self._sql("rag_put_documents", f'{{{place}, "documents": [{document}]}}')
         document = '{"title": "odd", "content": "x", "processing_info": {"x": 1e5000}}'
         return self._sql("rag_complete_job", f'{{"document": {document}, "chunks": []}}')
 
@@ -150,10 +151,11 @@ class Attacker:
             "embedding": self._task.vector,
         }  # fmt: skip
         document = {
-            "org_id": self._task.org_id, "title": "forged", "content": "Other text.",
-            "content_hash": "0" * 64, "embedding_model": "x",
+            "title": "forged", "content": "Other text.", "content_hash": "0" * 64, "embedding_model": "x",
+            "chunks": [chunk],
         }  # fmt: skip
-        return self._sql("rag_put_document", {"document": document, "chunks": [chunk]})
+        place = {"org_id": self._task.org_id, "collection": "default"}
+        return self._sql("rag_put_documents", {**place, "documents": [document]})
 
     # -- work that keeps connections ------------------------------------------------------------------
 

@@ -11,12 +11,7 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import signer_for
 from tests.actors import Actor, World, hit_arguments, put_arguments, vector
-from tests.isolation.victim_documents import (
-    HTTP_ROUTES,
-    MATCH,
-    Library,
-    assert_refused,
-)
+from tests.isolation.victim_documents import HTTP_ROUTES, MATCH, Library, assert_refused
 
 PATH = "/api/keys"
 SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
@@ -55,7 +50,7 @@ def planted(actor: Actor, world: World, scopes: list[str], owner: Actor | None =
 
 def put(library: Library, actor: Actor, token: str, **fields: Any) -> httpx.Response:
     arguments = put_arguments(library.people.acme, [vector(1)], **fields)
-    return actor.rpc("rag_put_document", arguments, token=token)
+    return actor.store(arguments, token=token)
 
 
 # -- whose rows ---------------------------------------------------------------------------------------

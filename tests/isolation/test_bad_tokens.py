@@ -3,11 +3,7 @@
 import pytest
 
 from tests.isolation.bad_tokens import BAD_USERS
-from tests.isolation.victim_documents import (
-    MATCH,
-    Library,
-    assert_tells_nothing,
-)
+from tests.isolation.victim_documents import MATCH, Library, assert_tells_nothing
 
 
 def test_a_token_without_a_user_finds_nothing_through_postgrest(

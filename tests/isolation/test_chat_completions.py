@@ -65,7 +65,6 @@ def test_a_document_cannot_forge_prompt_markers(
 def test_concurrent_streams_never_mix_users(
     people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    """Each model is told of, and each answer names, what its own caller may see."""
     index(services, people.ann, "kettles", "Acme's kettle switches off at 100 degrees.")
     index(services, people.bob, "kettles", "Bolt's kettle switches off at 12 degrees.")
     gateway.replies(streams())

@@ -21,7 +21,6 @@ def tool_call(name: str, **arguments: str) -> dict[str, Any]:
 def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
     services: Services, client: httpx.Client, world: World
 ):
-    """Sixteen threads, four users in each org, 25 calls each, at all doors: each gets their own."""
     orgs = {"acme": world.org("Acme"), "bolt": world.org("Bolt")}
     users = {name: [world.user(org) for _ in range(4)] for name, org in orgs.items()}
     for name, (first, *_) in users.items():

@@ -124,7 +124,6 @@ def test_a_deletion_that_keeps_documents_reveals_no_private_documents(people: Pe
 
 
 def test_sql_statements_reveal_no_private_documents(people: People, homes: Homes, world: World):
-    """Neither the deletion nor any table shows a difference."""
     for home in homes.values():
         world.as_user(people.alf, "delete from rag.collections where id = %s", home)
         for table in ("collections", "documents", "chunks"):

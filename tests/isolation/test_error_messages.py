@@ -10,9 +10,10 @@ from tests.actors import World
 from tests.isolation.victim_documents import HTTP_ROUTES, Library, assert_refused, every_http_route
 
 BODIES: list[Any] = [
-    b"{", b'"text"', b"\xff\xfe", b'{"query_text": NaN}', b'{"query_text": "\\ud800"}',
-    b'{"query_text": "x", "filters": {"lang": "\\ud800"}}', {}, {"query_text": "x" * 501},
-    {"query_text": "x", "filters": {"org_id": "x"}}, {"query_text": "x", "filters": {"lang": "\u0000"}},
+    b"{", b"", b"query_text=x", b"[" * 5000, b'"text"', b"\xff\xfe", b'{"query_text": NaN}',
+    b'{"query_text": "\\ud800"}', b'{"query_text": "x", "filters": {"lang": "\\ud800"}}',
+    {}, {"query_text": "x" * 501}, {"query_text": "x", "filters": {"org_id": "x"}},
+    {"query_text": "x", "filters": {"lang": "\u0000"}},
     {"query_text": "x", "filters": {"date_from": "9999999-01-01"}},
 ]  # fmt: skip
 
@@ -25,6 +26,7 @@ def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_librar
             with subtests.test(body=body, route=route):
                 answer = shared_library.client.post(route, content=content, headers=headers)
                 assert_refused(answer, 400, shared_library)
+                assert answer.json()["error"]["code"] == "invalid_request"
 
 
 @every_http_route

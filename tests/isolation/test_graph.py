@@ -162,8 +162,6 @@ def test_a_name_shared_with_another_org_reveals_nothing(shared_web: Web):
 
 
 def test_hidden_documents_do_not_change_visible_scores(web: Web):
-    """However much hidden documents say of the same names, and however often: no name, alias, kind, weight,
-    confidence, evidence, score or order changes by it."""
     people = web.people
     before = web.ways(people.alf)
     assert before["rag_graph_search"]["edges"]
@@ -181,7 +179,6 @@ GUESSES = [
 
 
 def test_guessed_names_reveal_nothing(shared_web: Web, subtests: pytest.Subtests):
-    """Hidden rows are as if they were not there."""
     people = shared_web.people
     for question in GUESSES:
         with subtests.test(question):
@@ -194,7 +191,6 @@ def test_guessed_names_reveal_nothing(shared_web: Web, subtests: pytest.Subtests
 
 
 def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
-    """The graph is no larger than what the key sees, and does not change by its surroundings."""
     ann, services = web.people.ann, web.services
     inside = NamedText(
         "Kestrel of Inside owns a Billing Service.",

@@ -61,7 +61,6 @@ def test_a_lease_without_the_write_scope_stores_nothing(people: People, world: W
 
 
 def test_an_extraction_cannot_write_into_another_document(people: People, world: World):
-    """Whatever chunks it claims to have read."""
     mine, other = put(world, people.ann, TEXT), put(world, people.bob, TEXT)
     leases = {row["document_id"]: row["lease"] for row in claim_rows(people)}
     rag = {"org": people.acme.id, "lease": leases[mine], "scopes": ["documents:write"]}

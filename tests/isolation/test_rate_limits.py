@@ -4,7 +4,6 @@ from tests.isolation.victim_documents import QUESTION, Library
 
 
 def test_requests_cannot_be_counted_in_another_user_s_name(library: Library):
-    """No header names who pays."""
     people = library.people
     forged = dict.fromkeys(("X-User-Id", "sub", "user_id"), people.bob.id) | {"X-Forwarded-For": "10.0.0.1"}
     for _ in range(3):

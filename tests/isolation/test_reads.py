@@ -9,19 +9,12 @@ import pytest
 
 from shared.documents import documents
 from tests.actors import World
-from tests.isolation.victim_documents import (
-    ALIASES,
-    ENTRY_POINTS,
-    Library,
-    every_route,
-    store,
-)
+from tests.isolation.victim_documents import ALIASES, ENTRY_POINTS, Library, every_route, store
 from tests.sql import passages
 
 
 @pytest.mark.parametrize("route", [*ENTRY_POINTS, *ALIASES])
 def test_match_returns_only_visible_rows(shared_library: Library, route: str):
-    """All callers ask the same; each gets their own, and a stranger nothing."""
     people = shared_library.people
     for actor, secrets in (
         (people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.ada, {"acme", "ann"}),
@@ -80,7 +73,6 @@ def test_an_unknown_claim_is_ignored(shared_library: Library, route: str):
 
 
 def test_private_rows_do_not_change_another_user_s_results(library: Library):
-    """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
     people = library.people
 
     def answers() -> list[Any]:

@@ -21,8 +21,6 @@ def stats(actor: Actor, token: str | None = None) -> Row:
 
 
 def test_an_admin_of_one_org_is_a_member_in_another(library: Library, world: World):
-    """By their own token, by one narrowed to that org, and by keys for it: figures and queues are of the org
-    that they administer."""
     people = library.people
     eve = world.user(people.bolt)
     world.sql("insert into rag.members values (%s, %s, 'admin')", people.acme.id, eve.id)

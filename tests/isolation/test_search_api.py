@@ -7,12 +7,7 @@ import httpx
 from tests.actors import Actor
 from tests.functions.search_workspace import Row
 from tests.isolation.test_knowledge import key
-from tests.isolation.victim_documents import (
-    QUESTION,
-    SECRETS,
-    Library,
-    store,
-)
+from tests.isolation.victim_documents import QUESTION, SECRETS, Library, store
 
 IDEMPOTENT = {"Idempotency-Key": "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"}
 

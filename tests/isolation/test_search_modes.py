@@ -66,7 +66,6 @@ def test_filters_with_ids_of_others_find_nothing(library: Library, world: World,
 
 
 def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world: World):
-    """All that it leaves is visible without it, whether the rows of others have the value or not."""
     people = library.people
     conditions = ({"$ne": "y"}, {"$nin": ["y", 1]}, {"$exists": False}, {"$ne": "x"})
     for owned in ({}, {"plan": "x"}):
@@ -99,7 +98,6 @@ def rows_by_mode(library: Library, actor: Actor, token: str | None = None) -> di
 
 
 def test_term_statistics_do_not_reveal_private_documents(library: Library):
-    """Words in documents that I may not see, however many, change no row, score or order of mine."""
     people = library.people
     for secret in ("vault", "door"):
         store(library.services, people.alf, secret)
@@ -118,7 +116,6 @@ def collection_of(world: World, org: Org, name: str) -> str:
 
 
 def test_a_bound_key_searches_only_its_collection(library: Library, world: World):
-    """It finds its documents, by that collection's own statistics, and nothing around it."""
     people = library.people
     store(library.services, people.ann, "the vault", collection="narrow")
     collection = collection_of(world, people.acme, "narrow")
@@ -147,7 +144,6 @@ POISON: dict[str, dict[str, Any]] = {
 
 
 def test_a_poisoned_document_affects_no_search(library: Library, world: World, subtests: pytest.Subtests):
-    """No search breaks by it, in any mode."""
     people, model = library.people, library.services.embedder.model
     for poison, fields in POISON.items():
         with subtests.test(poison):
@@ -168,7 +164,6 @@ def test_a_poisoned_document_affects_no_search(library: Library, world: World, s
 
 
 def test_similar_accepts_no_subject_of_others(shared_library: Library, world: World):
-    """Another org's, another owner's and a missing chunk or document are the same 404."""
     alf, subjects = shared_library.people.alf, list[dict[str, str]]()
     for document_id in (shared_library.bolt_document, shared_library.ann_document, str(uuid4())):
         rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)

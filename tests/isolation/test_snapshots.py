@@ -112,7 +112,6 @@ def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshots, peo
 
 
 def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshots, people: People):
-    """The private documents stay, and ann does not learn that they exist."""
     document = people.alf.put([vector(1)], collection="plans", external_id="mine", private=True)
     persisted.load(people.ann, "plans", overwrite=True)
     assert [row[0] for row in persisted.documents(people.ann, "plans")] == ["a"]

@@ -23,6 +23,7 @@ from tests.isolation.bad_tokens import encoded
 from tests.key_pairs import public, rs256, shared_secrets_of
 from tests.shared.access.test_jwt_verifier import signed
 from tests.shared.access.test_third_party_issuers import claims
+from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, StandIn
 
 CLERK, AUTH0 = "https://app.clerk.example", "https://app.auth0.example/"
@@ -57,17 +58,16 @@ def deployment(stack: Stack, world: World, settings: Settings, tmp_path_factory:
     folder: Path = tmp_path_factory.mktemp("deployment")
     address = f"http://127.0.0.1:{free_port()}"
     own = access_tokens.issuer(stack.url)
-    world.sql("update rag.settings set issuer = %s, third_party_issuers = %s", own, json.dumps(AUDIENCES))
-    with StandIn() as clerk, StandIn() as auth0, pytest.MonkeyPatch.context() as shell:
+    with (
+        deployed_with(world, issuer=own, third_party_issuers=AUDIENCES),
+        StandIn() as clerk, StandIn() as auth0, pytest.MonkeyPatch.context() as shell,
+    ):  # fmt: skip
         issuers = []
         for server, issuer in ((clerk, CLERK), (auth0, AUTH0)):
             server.replies(Reply(json={"keys": [public(KEYS[issuer])]}))
             issuers.append({"issuer": issuer, "jwks_url": server.url, "audience": AUDIENCES[issuer]})
         shell.setenv("RAG_THIRD_PARTY_ISSUERS", json.dumps(issuers))
-        environment = {
-            **stack._postgrest_environment(),
-            "PGRST_SERVER_PORT": address.rpartition(":")[2],
-        }
+        environment = {**stack._postgrest_environment(), "PGRST_SERVER_PORT": address.rpartition(":")[2]}
         changes = {
             "supabase_jwt_issuer": own,
             "rag_third_party_issuers": [ThirdPartyIssuer.model_validate(each) for each in issuers],
@@ -83,7 +83,6 @@ def deployment(stack: Stack, world: World, settings: Settings, tmp_path_factory:
                 yield Deployment(functions, address, stack)
         finally:
             postgrest.stop()
-            world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
 
 
 @pytest.fixture
@@ -237,12 +236,8 @@ def test_only_the_functions_tell_the_keys_of_two_trusted_issuers_apart(
 def test_an_issuer_that_only_the_functions_trust_is_refused_by_the_database(
     deployment: Deployment, world: World
 ):
-    world.sql("update rag.settings set third_party_issuers = '{}'")
-    try:
-        refused = deployment.ask(
-            token(CLERK, "user_2abc"), "POST", "/api/rag/search", {"query_text": "kettle"}
-        )
-    finally:
-        world.sql("update rag.settings set third_party_issuers = %s", json.dumps(AUDIENCES))
+    question = {"query_text": "kettle"}
+    with deployed_with(world, third_party_issuers={}):
+        refused = deployment.ask(token(CLERK, "user_2abc"), "POST", "/api/rag/search", question)
     assert refused.status_code == 401, refused.text
     assert "not trusted here" in refused.json()["error"]["message"]

@@ -15,6 +15,7 @@ from tests.actors import Actor, World
 from tests.conftest import People
 from tests.isolation.test_documents import add_text, assert_not_found, collection
 from tests.isolation.victim_documents import INTERNALS
+from tests.sql.schema_changes import schema_change
 from tests.storage_server import BUCKET
 from tests.upload_client import Uploads, page
 
@@ -253,8 +254,11 @@ def test_a_permissive_project_policy_does_not_open_the_bucket(
     uploading: Uploads, people: People, world: World
 ):
     path = private(uploading, people)
-    world.sql('create policy "all is open" on storage.objects for all using (true) with check (true)')
-    try:
+    plant = 'create policy "all is open" on storage.objects for all using (true) with check (true)'
+    restore = """drop policy "all is open" on storage.objects;
+        delete from storage.objects where bucket_id = 'theirs';
+        delete from storage.buckets where id = 'theirs'"""
+    with schema_change(world, plant, restore):
         for token in (people.alf.token(), people.bob.token(), people.ann.stack.anon_key):
             assert_hidden(uploading, path, token)
             poisoned = f"object/{BUCKET}/{path}"
@@ -266,21 +270,14 @@ def test_a_permissive_project_policy_does_not_open_the_bucket(
         world.sql("insert into storage.buckets (id, name) values ('theirs', 'theirs')")
         assert uploading.storage("POST", "object/theirs/a", people.bob.token(), b"x").status_code == 200
         assert uploading.storage("GET", "object/authenticated/theirs/a", people.alf.token()).content == b"x"
-    finally:
-        world.sql('drop policy "all is open" on storage.objects')
-        world.sql("delete from storage.objects where bucket_id = 'theirs'")
-        world.sql("delete from storage.buckets where id = 'theirs'")
 
 
 def test_a_permissive_project_policy_does_not_make_the_bucket_public(people: People, world: World):
-    """Each of the project's own buckets stays its own affair."""
-    world.sql('create policy "all is open" on storage.buckets for all using (true) with check (true)')
-    try:
+    plant = 'create policy "all is open" on storage.buckets for all using (true) with check (true)'
+    with schema_change(world, plant, 'drop policy "all is open" on storage.buckets'):
         assert world.as_user(people.bob, "select id from storage.buckets") == [(BUCKET,)]
         for change in ("update storage.buckets set public = true", "delete from storage.buckets"):
             assert world.as_user(people.bob, f"{change} returning id") == []
-    finally:
-        world.sql('drop policy "all is open" on storage.buckets')
 
 
 # -- removals -----------------------------------------------------------------------------------------

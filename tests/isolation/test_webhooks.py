@@ -132,7 +132,6 @@ def test_the_worker_s_role_can_only_disable_webhooks(people: People, world: Worl
 
 
 def test_events_of_private_documents_go_to_admins_only(people: People, world: World):
-    """They may see it, too."""
     webhook = make(people.ada, events=["collection.created"])
     response = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})
     assert response.status_code == 201

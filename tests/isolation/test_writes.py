@@ -5,7 +5,6 @@ from tests.isolation.victim_documents import MATCH, Library
 
 
 def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, world: World):
-    """A chunk goes where its document goes, whatever it says of itself."""
     people = library.people
     names = ("org_id", "document_id", "owner_id", "collection_id", "id", "chunk_id")
     theirs = dict.fromkeys(names, library.acme_document)
@@ -13,7 +12,7 @@ def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, wo
     for name, value in theirs.items():
         arguments = put_arguments(people.bolt, [vector(1)])
         arguments["chunks"][0][name] = value
-        assert people.bob.rpc("rag_put_document", arguments).status_code in (200, 400)
+        assert people.bob.store(arguments).status_code in (200, 400)
     assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(2,)]
     owned = "select count(*) from rag.chunks where org_id = %s and owner_id is not null"
     assert world.sql(owned, people.bolt.id) == [(0,)]

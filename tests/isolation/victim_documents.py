@@ -7,12 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
+from tests.ingestion import ingest
 
 QUESTION = "What is the code of the vault door?"
 SECRETS = {"acme": "ACME-4417", "bolt": "BOLT-9052", "ann": "ANN-7731"}
@@ -78,7 +79,7 @@ def store(services: Services, actor: Actor, secret: str, **fields: Any) -> str:
     """A document that answers the question with that secret; its id."""
     assert actor.org is not None
     text = f"The code of the vault door is {secret}. Nobody else may know the code of the vault door."
-    document = NewDocument(org_id=actor.org.id, title="The vault door", text=text, **fields)
+    document = NewDocument(title="The vault door", text=text, **fields)
     return ingest(services.database, services.embedder, actor.principal, document).document_id
 
 

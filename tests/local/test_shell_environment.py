@@ -3,7 +3,6 @@
 import io
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from local import ROOT, demo
+from local import demo
 from local.child_processes import free_port_from
 from local.seed_demo import make_services
 from local.shell_environment import isolate_demo, no_proxy_for_loopback
@@ -20,6 +19,7 @@ from local.stack import Stack
 from shared.clients import proxies
 from shared.generation.generators import Extractive
 from shared.models.embedding_roles import Role
+from tests.external_programs import completed
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
 
@@ -61,14 +61,8 @@ def shell(variables: dict[str, str]) -> Iterator[None]:
 
 def python(code: str, *arguments: str, **variables: str) -> str:
     """The output of a new process."""
-    process = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
+    process = completed([sys.executable, "-c", code, *arguments], env=environment)
     assert process.returncode == 0, process.stderr
     return process.stdout
 
@@ -78,31 +72,18 @@ SHELLS = {
     "keys, settings of another deployment, HTTP proxies": {
         **{"OPENAI_API_KEY": "sk-any", "OPENAI_BASE_URL": "{url}", "RAG_EMBEDDING_URL": "{url}"},
         **{"LOVABLE_API_KEY": "any", "RAG_LLM_URL": "{url}"},
-        "RAG_LLM_MODEL": "gpt-5",
-        "RAG_RATE_LIMIT_RAG": "many",
-        "RAG_SIGNING_KEY": "{}",
-        "SUPABASE_URL": "{url}",
-        "SUPABASE_JWT_SECRET": "s",
-        "DATABASE_URL": "postgresql://nowhere.invalid/db",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "{url}",
-        "RERANK_PROVIDER": "cohere",
-        "RAG_REMOVED_SETTING": "1",
+        "RAG_LLM_MODEL": "gpt-5", "RAG_RATE_LIMIT_RAG": "many", "RAG_SIGNING_KEY": "{}",
+        "SUPABASE_URL": "{url}", "SUPABASE_JWT_SECRET": "s", "DATABASE_URL": "postgresql://nowhere.invalid/db",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "{url}", "RERANK_PROVIDER": "cohere", "RAG_REMOVED_SETTING": "1",
         **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "{url}"),
     },
     "a SOCKS proxy, locale, time zone, terminal, libpq": {
         **{"ALL_PROXY": "socks5://127.0.0.1:9", "all_proxy": "socks://127.0.0.1:9"},
-        "LC_ALL": "tr_TR.UTF-8",
-        "LANG": "POSIX",
-        "TZ": "Asia/Kathmandu",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
-        "COLUMNS": "30",
-        "PGHOST": "nowhere.invalid",
-        "PGSSLMODE": "verify-full",
-        "PGOPTIONS": "-c search_path=nowhere",
-        "PGSERVICE": "other",
+        "LC_ALL": "tr_TR.UTF-8", "LANG": "POSIX", "TZ": "Asia/Kathmandu", "TERM": "dumb", "NO_COLOR": "1",
+        "COLUMNS": "30", "PGHOST": "nowhere.invalid", "PGSSLMODE": "verify-full",
+        "PGOPTIONS": "-c search_path=nowhere", "PGSERVICE": "other",
     },
-}
+}  # fmt: skip
 
 
 # A stack has these of its own.
@@ -164,10 +145,7 @@ def test_serve_names_a_wrong_variable_before_it_starts_anything(tmp_path: Path):
     for variables, sentence in (
         ({"RAG_LLM_MODEL": "gpt-5"}, "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is"),
         ({"RAG_RATE_LIMIT_RAG": "many"}, "RAG_RATE_LIMIT_RAG: one rate per second"),
-        (
-            {"OPENAI_API_KEY": "k", "ALL_PROXY": "socks://u:secret@x:9"},
-            "ALL_PROXY: not a URL of a proxy",
-        ),
+        ({"OPENAI_API_KEY": "k", "ALL_PROXY": "socks://u:secret@x:9"}, "ALL_PROXY: not a URL of a proxy"),
         ({"OPENAI_API_KEY": "k", "https_proxy": "socks5://u:secret@x:9"}, "HTTPS_PROXY: a SOCKS proxy needs"),
     ):
         assert run(tmp_path, "serve", **variables).startswith(sentence)

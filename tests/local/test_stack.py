@@ -26,6 +26,7 @@ from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
 from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
+from tests.external_programs import completed
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
 
@@ -41,15 +42,8 @@ SHELL = {
 
 def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `python -m local` on the stack in `folder`, as a process of its own in that shell."""
-    return subprocess.run(
-        [sys.executable, "-m", "local", *arguments, "--data", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **SHELL},
-        timeout=600,
-    )
+    command = [sys.executable, "-m", "local", *arguments, "--data", str(folder)]
+    return completed(command, env={**os.environ, **SHELL})
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -149,10 +143,7 @@ def test_a_second_stack_is_independent(folder: Path, stack: Stack):
     assert first.url != stack.url
     assert httpx.get(f"{first.url}/health").status_code == httpx.get(f"{stack.url}/health").status_code == 200
     token = first.token("tomas@halden.example")
-    for path, headers in (
-        ("/api/rag/search", {}),
-        ("/rest/v1/rpc/rag_match", {"apikey": stack.anon_key}),
-    ):
+    for path, headers in (("/api/rag/search", {}), ("/rest/v1/rpc/rag_match", {"apikey": stack.anon_key})):
         stranger = {"Authorization": f"Bearer {token}", **headers}
         assert httpx.post(f"{stack.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
 
@@ -185,14 +176,8 @@ def test_a_port_in_use_is_named(folder: Path, tmp_path: Path):
     assert port_is_free(int(named[1]))
     # Of make it is an argument, and no variable of the environment.
     for arguments, options in (((f"PORT={named[1]}",), f"--port {named[1]}"), ((), "")):
-        made = subprocess.run(
-            ["make", "--no-print-directory", "--dry-run", "serve", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PORT": "8080"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        command = ["make", "--no-print-directory", "--dry-run", "serve", *arguments]
+        made = completed(command, env={**os.environ, "PORT": "8080"})
         assert made.stdout.splitlines()[-1].strip() == f".venv/bin/python -m local serve {options}".strip()
     assert not processes_of(tmp_path / "late")
 

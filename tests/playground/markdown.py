@@ -19,50 +19,30 @@ MARKDOWN = [
     ("plain, with < and &\nin two lines", "<p>plain, with &lt; and &amp;\nin two lines</p>"),
     ("# One\n### Two #\n# Three", "<h3>One</h3><h4>Two</h4><h3>Three</h3>"),
     ("Title\n===\ntext\n***", "<h3>Title</h3><p>text</p><hr>"),
-    (
-        "**bold** *it* __b__ ~~gone~~ ***both***",
-        "<p><strong>bold</strong> <em>it</em> <strong>b</strong> <del>gone</del> "
-        "<em><strong>both</strong></em></p>",
-    ),
+    ("**bold** *it* __b__ ~~gone~~ ***both***",
+     "<p><strong>bold</strong> <em>it</em> <strong>b</strong> <del>gone</del> <em><strong>both</strong></em>"
+     "</p>"),
     ("snake_case_name 2 * 3 * 4 \\*no\\* **open", "<p>snake_case_name 2 * 3 * 4 *no* **open</p>"),
     ("*a **b* c**", "<p><em>a **b</em> c**</p>"),
     ("`*code* <b>` and ``a`b``", "<p><code>*code* &lt;b&gt;</code> and <code>a`b</code></p>"),
     ("```js\n<b>*x*\n\n# no\n```\nafter", "<pre><code>&lt;b&gt;*x*\n\n# no</code></pre><p>after</p>"),
-    (
-        "- a\n- b\n  - c\n\n  more\n3. three\n4. four",
-        "<ul><li>a</li><li>b<ul><li>c</li></ul><p>more</p></li></ul>"
-        '<ol start="3"><li>three</li><li>four</li></ol>',
-    ),
+    ("- a\n- b\n  - c\n\n  more\n3. three\n4. four",
+     "<ul><li>a</li><li>b<ul><li>c</li></ul><p>more</p></li></ul>"
+     '<ol start="3"><li>three</li><li>four</li></ol>'),
     ("in the year\n2014. it rained", "<p>in the year\n2014. it rained</p>"),
     ("> quoted **over\n> lines**", "<blockquote><p>quoted <strong>over\nlines</strong></p></blockquote>"),
-    (
-        "| a | **b** |\n|---|:-:|\n| 1 | x \\| y |\n| 2 |",
-        f"{_TABLE}<thead><tr><th>a</th><th><strong>b</strong></th></tr></thead><tbody>"
-        "<tr><td>1</td><td>x | y</td></tr><tr><td>2</td></tr></tbody></table></div>",
-    ),
-    (
-        "[a *b*](https://x.example/y_(z) 'title') <mailto:a@b.example>",
-        f'<p><a href="https://x.example/y_(z)" title="https://x.example/y_(z)" {_LINK}>a <em>b</em></a> '
-        f'<a href="mailto:a@b.example" title="mailto:a@b.example" {_LINK}>mailto:a@b.example</a></p>',
-    ),
+    ("| a | **b** |\n|---|:-:|\n| 1 | x \\| y |\n| 2 |",
+     f"{_TABLE}<thead><tr><th>a</th><th><strong>b</strong></th></tr></thead><tbody><tr><td>1</td><td>x | "
+     f"y</td></tr><tr><td>2</td></tr></tbody></table></div>"),
+    ("[a *b*](https://x.example/y_(z) 'title') <mailto:a@b.example>",
+     f'<p><a href="https://x.example/y_(z)" title="https://x.example/y_(z)" {_LINK}>a <em>b</em></a> '
+     f'<a href="mailto:a@b.example" title="mailto:a@b.example" {_LINK}>mailto:a@b.example</a></p>'),
     ("![a picture](https://x.example/track.png)", "<p>a picture</p>"),
     # What may not be opened stays as it was written.
-    *(
-        (source, f"<p>{source.replace('&', '&amp;')}</p>")
-        for source in (
-            "[x](javascript:alert(1))",
-            "[x](JaVaScRiPt:alert(1))",
-            "[x](java\tscript:alert(1))",
-            "[x](data:text/html;base64,PHNjcmlwdD4=)",
-            "[x](vbscript:x)",
-            "[x](file:///etc/passwd)",
-            "[x](blob:https://x.example/1)",
-            "[x](//x.example)",
-            "[x](/users.json)",
-            "[x](https://bank.example@evil.example/)",
-            "[x](javascript&colon;alert(1))",
-        )
-    ),
+    *((source, f"<p>{source.replace('&', '&amp;')}</p>") for source in ("[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))", "[x](java\tscript:alert(1))", "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:x)", "[x](file:///etc/passwd)", "[x](blob:https://x.example/1)", "[x](//x.example)",
+    "[x](/users.json)", "[x](https://bank.example@evil.example/)", "[x](javascript&colon;alert(1))")),
     ("<a href='javascript:x'>x</a>", "<p>&lt;a href='javascript:x'&gt;x&lt;/a&gt;</p>"),
     ("<b onclick=x>**y**", "<p>&lt;b onclick=x&gt;<strong>y</strong></p>"),
     ("", ""),

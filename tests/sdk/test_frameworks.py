@@ -1,7 +1,6 @@
 """LangChain and LlamaIndex with the Python SDK, in an environment of their own, against the real stack."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from local import ROOT
 from mnemosyne import Mnemosyne
 from tests.conftest import People
-from tests.external_programs import run_worker
+from tests.external_programs import completed, run_worker
 from tests.sdk.python_client import SOURCE, address_of, client_of, key_of
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -39,15 +38,12 @@ def variables(people: People) -> Iterator[dict[str, str]]:
 
 
 def output_of(arguments: list[str], variables: dict[str, str]) -> str:
-    command = [PYTHON, *arguments]
-    environment = os.environ | variables
-    result = subprocess.run(command, check=False, cwd=SOURCE, env=environment, capture_output=True, text=True)
+    result = completed([PYTHON, *arguments], cwd=SOURCE, env=os.environ | variables)
     assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-2000:]
     return result.stdout
 
 
 def test_the_frameworks_retrieve_and_answer(variables: dict[str, str]):
-    """The tests of sdk/python/tests."""
     assert " passed" in output_of(["-m", "pytest", "-q", "-p", "no:cacheprovider"], variables)
 
 

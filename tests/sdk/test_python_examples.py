@@ -65,6 +65,5 @@ def test_the_error_example_raises_each_of_its_errors(people: People, tmp_path: P
 
 
 def test_every_example_is_run(people: People):
-    """By ann, above."""
     ran = {"quickstart.py", "streaming.py", "asynchronous.py", "handling_errors.py"}
     assert {path.name for path in EXAMPLES.glob("*.py")} == ran

@@ -97,7 +97,6 @@ async def _asked(url: str, key: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "synchronous client"])
 def test_a_key_function_is_called_before_each_attempt(gateway: StandIn, kind: str):
-    """As of a user's token that expires meanwhile."""
     gateway.replies(BUSY, COLLECTION_REPLY)
     tokens = iter(("first", "second"))
 

@@ -10,13 +10,7 @@ import httpx
 import pytest
 
 from functions import documents
-from mnemosyne import (
-    APIConnectionError,
-    AsyncMnemosyne,
-    ConflictError,
-    Mnemosyne,
-    UploadFailedError,
-)
+from mnemosyne import APIConnectionError, AsyncMnemosyne, ConflictError, Mnemosyne, UploadFailedError
 from mnemosyne.uploads import MAX_REQUEST_BYTES
 from shared.documents.documents import MAX_BYTES
 from tests.conftest import People

@@ -146,7 +146,8 @@ def test_each_status_has_its_own_picklable_error(subtests: pytest.Subtests):
             assert type(error) is kind
             second = pickle.loads(pickle.dumps(error))  # noqa: S301
             for each in (error, second):
-                assert (each.status_code, each.code, each.details) == (status, code, {"a": 1})
+                assert (each.status_code, each.code, each.type) == (status, code, "t")
+                assert each.details == {"a": 1}
                 assert (each.request_id, each.retry_after) == ("r-1", 7.0)
                 assert str(each) == f"No, [the API key]. (status {status}, code {code}, request r-1)"
 

@@ -3,18 +3,10 @@ stranger."""
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from mnemosyne import (
-    AuthenticationError,
-    ConflictError,
-    Mnemosyne,
-    NotFoundError,
-    PermissionDeniedError,
-    ValidationError,
-)
+from mnemosyne import ConflictError, Mnemosyne, NotFoundError, PermissionDeniedError, ValidationError
 from mnemosyne.models import GraphQueryResult
 from shared.documents.documents import MAX_BYTES
 from shared.services import Services
@@ -64,7 +56,6 @@ def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: Peo
 
 
 def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people: People):
-    """Each answer to ann gets lost once on its way."""
     with (
         proxy_to(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, requests),
         Mnemosyne(key_of(people.ann), f"{address}/api/v1") as far,
@@ -183,13 +174,3 @@ def test_orgs_lists_the_caller_s_orgs(people: People):
     with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
         expected = [(org.id, org.name, "member") for org in (people.acme, people.bolt)]
         assert [(org.id, org.name, org.role) for org in kim.orgs()] == expected
-
-
-def test_an_invalid_key_and_a_key_without_the_scope_are_refused(people: People):
-    stranger = Mnemosyne(f"mn_live_{uuid4().hex}", address_of(people.ann.stack))
-    with stranger, pytest.raises(AuthenticationError) as nobody:
-        stranger.collections.list()
-    assert (nobody.value.code, nobody.value.type) == ("invalid_api_key", "authentication_error")
-    reader = Mnemosyne(key_of(people.ann, scopes=["documents:read"]), address_of(people.ann.stack))
-    with reader, pytest.raises(PermissionDeniedError):
-        reader.collections.create("docs")

@@ -141,7 +141,6 @@ def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, g
 
 
 def test_a_token_that_expires_during_a_stream_raises_the_same_error(gateway: StandIn, client: Mnemosyne):
-    """In the server's own words."""
     expired = encode_error(Unauthorized("The token is not valid or has expired."))
     gateway.replies(Reply(chunks=[delta("To"), expired], headers={"X-Request-Id": "r-1"}))
     stream = streamed(client)

@@ -12,7 +12,6 @@ import pytest
 from mnemosyne import (
     APIConnectionError,
     APIError,
-    APITimeoutError,
     InternalServerError,
     Mnemosyne,
     RateLimitError,
@@ -137,19 +136,6 @@ def test_a_deletion_of_the_first_attempt_counts_as_done(gateway: StandIn, client
     client.documents.delete("d1")
     with pytest.raises(APIError):
         client.documents.delete("d1")
-
-
-def test_a_long_retry_after_is_reported_at_once(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(Reply(status=429, headers={"Retry-After": "3600"}, json={"error": {"message": "no"}}))
-    with pytest.raises(RateLimitError) as raised:
-        client.collections.get(HOME)
-    assert (raised.value.retry_after, len(gateway.requests)) == (3600.0, 1)
-
-
-def test_a_late_response_is_a_time_out(gateway: StandIn):
-    gateway.replies(Reply(json=COLLECTION, delay=5))
-    with Mnemosyne(KEY, gateway.url, timeout=0.2, max_retries=0) as client, pytest.raises(APITimeoutError):
-        client.collections.get(HOME)
 
 
 @pytest.mark.parametrize("redirects", [False, True])

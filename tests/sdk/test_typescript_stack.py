@@ -43,7 +43,6 @@ def one(typescript: Package, client: Row, call: str, *arguments: Any, **more: An
 
 
 def test_the_types_match_the_contract_s_examples(typescript_examples: Package):
-    """Without a caller: it is compiled, the lines that must not compile included."""
     assert (typescript_examples.folder / "types.js").exists()
 
 
@@ -151,7 +150,6 @@ def test_health_is_public_stats_are_for_admins_and_orgs_are_the_caller_s(typescr
 def test_a_token_that_expires_during_a_stream_is_an_error(
     typescript: Package, people: People, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
-    """ann's: good when she asks, and no more when the second half of her question is looked for."""
     plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.

@@ -84,8 +84,6 @@ def test_packet_and_line_boundaries_do_not_matter(typescript: Package, gateway: 
 
 
 def test_an_error_in_a_stream_is_raised(typescript: Package, gateway: StandIn):
-    """Such as that of a token that expires meanwhile."""
-
     def failing(kind: str, code: str) -> Reply:
         error = {"type": kind, "code": code, "message": "No more.", "details": {"a": 1}}
         fields = {"type": "error", "error": "No more.", "error_detail": error}

@@ -12,7 +12,7 @@ from typing import Any
 from local import ROOT
 from local.npm_tools import npm_program
 from local.tools import build_typescript_sdk
-from tests.external_programs import surroundings
+from tests.external_programs import completed, surroundings
 
 Row = dict[str, Any]
 SCRIPTS = Path(__file__).parent / "typescript"
@@ -41,10 +41,8 @@ class Package:
 
     def run(self, script: str, value: Any, **environment: str) -> Any:
         """What the script prints for `given`, parsed."""
-        process = subprocess.run(
-            self.program(script), input=json.dumps(value), capture_output=True, text=True, timeout=120,
-            check=False, cwd=self.folder, env=surroundings(environment),
-        )  # fmt: skip
+        around = {"cwd": self.folder, "env": surroundings(environment)}
+        process = completed(self.program(script), input=json.dumps(value), timeout=120, **around)
         assert process.returncode == 0, process.stderr
         return json.loads(process.stdout)
 
@@ -103,7 +101,5 @@ def compile_users(package: Package) -> None:
     names = list(texts)
     configuration = {"compilerOptions": OPTIONS, "files": names}
     (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
-    process = subprocess.run(
-        [npm_program("tsc"), "--project", package.folder], capture_output=True, text=True, check=False
-    )
+    process = completed([npm_program("tsc"), "--project", package.folder])
     assert process.returncode == 0, process.stdout

@@ -1,6 +1,8 @@
 """Parts of the pipeline for the tests of this folder, and the end of their connections."""
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -67,3 +69,16 @@ def courier(services: Services) -> WebhookSender:
 
 def sender(services: Services, networks: AddressPolicy) -> WebhookSender:
     return WebhookSender(services.database, services.require_signer(), networks, message_of)
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port whose queue is full: connecting to it gets no answer, neither yes nor no."""
+    with socket.socket() as listening, ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listening.getsockname())
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"

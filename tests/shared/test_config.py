@@ -13,7 +13,6 @@ from shared.config import (
     OtherEmbedding,
     ServerSettings,
     Settings,
-    on_lambda,
     read_server_settings,
     read_settings,
     unknown_settings,
@@ -57,9 +56,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
-    environment: pytest.MonkeyPatch,
-):
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(environment: pytest.MonkeyPatch):
     # Unknown: ignored.
     environment.setenv("RAG_SOMETHING_ELSE", "1")
     settings = read_settings()
@@ -68,11 +65,6 @@ def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
     assert settings.supabase_jwt_secret is None
     assert settings.openai_api_key is None
     assert settings.rag_llm_api_key is None
-    assert settings.rag_rate_limit_rag == "60/minute"
-    assert settings.rag_context_tokens == 3000
-    assert settings.rag_embedding_model == "text-embedding-3-small"
-    assert settings.rag_llm_model == "google/gemini-3.5-flash-lite"
-    assert settings.rag_cors_origins == ["*"]
 
 
 def test_a_missing_or_empty_key_is_named(subtests: pytest.Subtests):
@@ -159,6 +151,7 @@ MALFORMED = {
     ],
     "RAG_RATE_LIMIT_RAG": ["hunter2", "7312/hunter2"],
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
+    "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "s3://x::a", "S3://x", "://x"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
 }  # fmt: skip
 
@@ -177,6 +170,22 @@ def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):
             assert "hunter2" not in message
             # A short number is also part of the limits in the message.
             assert len(value) <= 3 or value not in message
+
+
+def test_an_error_of_a_json_setting_names_the_declared_field_or_its_documentation(subtests: pytest.Subtests):
+    whole = "JSON as in docs/configuration.md is required"
+    for name, value, message in (
+        ("RAG_OTHER_EMBEDDING", '{"api_key": "hunter2"}', "model: Field required"),
+        ("RAG_OTHER_EMBEDDING", "hunter2", whole),
+        ("RAG_OTHER_EMBEDDING", '["hunter2"]', whole),
+        # A key that is not declared may be a secret.
+        ("RAG_OTHER_EMBEDDING", '{"model": "m", "hunter2": 1}', "Extra inputs are not permitted"),
+        ("RAG_THIRD_PARTY_ISSUERS", '[{"issuer": "https://a.example"}]', "jwks_url: Field required"),
+        ("RAG_THIRD_PARTY_ISSUERS", "{}", whole),
+        ("RAG_METADATA_DENYLISTS", "[]", whole),
+    ):
+        with subtests.test(name=name, value=value), variable(name, value):
+            assert fault() == f"{name}: {message}"
 
 
 def test_a_url_without_a_valid_host_is_refused(subtests: pytest.Subtests):
@@ -280,13 +289,6 @@ def test_origins_are_separated_by_commas_and_need_no_configured_project(
     for value, origins in values.items():
         with subtests.test(value=value), variable("RAG_CORS_ORIGINS", value):
             assert read_server_settings().rag_cors_origins == origins
-
-
-def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch):
-    environment.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
-    assert not on_lambda()
-    environment.setenv("AWS_LAMBDA_FUNCTION_NAME", "rag-search")
-    assert on_lambda()
 
 
 def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPatch):

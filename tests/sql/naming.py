@@ -68,19 +68,6 @@ def subjects(world: World, document_id: str) -> dict[str, float]:
     return dict(world.sql(statement, document_id))
 
 
-def mentions(world: World, document_id: str) -> list[tuple[Any, ...]]:
-    return world.sql(
-        "select ordinal, entity from rag.mentions where document_id = %s order by 1, 2", document_id
-    )
-
-
-def relations(world: World, document_id: str) -> list[tuple[Any, ...]]:
-    return world.sql(
-        "select ordinal, subject, type, object from rag.relations where document_id = %s order by 1, 2, 3, 4",
-        document_id,
-    )
-
-
 def graph(world: World, actor: Actor, question: str, *, filters: Row | None = None, **arguments: Any) -> Row:
     """rag_graph_search, in its own mode unless told otherwise, near to nothing that is written."""
     named_arguments = {

@@ -18,9 +18,8 @@ def written(seed: int) -> list[float]:
     return vector(seed)
 
 
-def document(actor: Actor, texts: Sequence[str], **fields: Any) -> Row:
+def document(texts: Sequence[str], **fields: Any) -> Row:
     return {
-        "org_id": actor.org.id if actor.org else None,
         "title": "A",
         "content": "\n".join(texts),
         "embedding_model": MODEL,
@@ -51,9 +50,10 @@ def put(
     """A document with a chunk for each text; its id."""
     ((document_id,),) = world.as_user(
         actor,
-        "select document_id::text from public.rag_put_document(%s, %s)",
-        json.dumps(document(actor, texts, **fields)),
-        json.dumps(passages(texts, vectors) if chunks is None else chunks),
+        "select document_id::text from public.rag_put_documents(%s, %s, org_id => %s)",
+        fields.pop("collection", "default"),
+        Jsonb([document(texts, chunks=passages(texts, vectors) if chunks is None else chunks, **fields)]),
+        actor.org.id if actor.org else None,
     )
     return str(document_id)
 

@@ -81,7 +81,7 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
             for table in (
                 "mentions", "title_entities", "relations", "document_terms", "term_segments", "term_blocks",
                 "facets", "messages", "members",
-                "api_keys", "query_embeddings", "other_embeddings",
+                "api_keys", "other_embeddings",
             )
         },
         # A job stays its user's.
@@ -94,9 +94,7 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
 # The owner alone reads and writes it: no grants, and a policy that permits nothing.
 OWNER_TABLES = {"other_embeddings"}
 # Counts of users, whichever orgs they belong to, and settings.
-WITHOUT_ORG = {
-    "settings", "tiers", "orgs", "rate_limits", "request_counts", "api_metrics", "query_embeddings",
-}  # fmt: skip
+WITHOUT_ORG = {"settings", "tiers", "orgs", "rate_limits", "request_counts", "api_metrics"}
 # Keys that are bound to a collection do not use these at all, or they have no collection.
 WITHOUT_COLLECTION = {
     "webhooks", "endpoints", "deliveries", "sources", "source_credentials", "source_items", "org_calls",
@@ -111,7 +109,6 @@ UNIQUE_ACROSS_ORGS = {
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
     "api_metrics_pkey": "the same of what their requests did",
-    "query_embeddings_pkey": "a user's own questions, seen by no other user, whichever orgs they belong to",
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"

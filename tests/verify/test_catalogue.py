@@ -399,7 +399,6 @@ def test_the_catalogue_finds_each_planted_hole(superuser: Connection, part: int,
 
 
 def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
-    """The report names the planted hole, and nothing beside it."""
     with superuser.transaction(force_rollback=True):
         superuser.execute("alter table rag.chunks disable row level security")
         (finding,) = catalogue_findings(superuser)

@@ -72,11 +72,7 @@ def check(record: Path, stack: Stack) -> None:
 
 @pytest.mark.long
 def test_the_record_has_all_parts_and_no_secret(
-    stack: Stack,
-    environment: None,
-    planted_secret: None,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    stack: Stack, environment: None, planted_secret: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = tmp_path / "record.json"
     arguments = ["--push", "--url", stack.url, "--record", str(path)]

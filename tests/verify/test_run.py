@@ -23,7 +23,9 @@ from local.stack import Stack
 from local.tools import migrations
 from local.verify_command import deployment_of
 from tests.actors import World, vector
-from tests.verify.test_sweep_finds import schema_change
+from tests.external_programs import completed
+from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import changed_function, schema_change
 from verify import command, recall, temporary_rows
 from verify.actors import create_actors
 from verify.membership_attacks import _attempt
@@ -83,10 +85,7 @@ def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, 
 @pytest.mark.long
 def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_jobs: None):
     """Attacks queue documents of the temporary orgs, and the worker leaves them out."""
-    names = {
-        "POST /v1/documents/text",
-        "rag_put_document",
-    }
+    names = {"POST /v1/documents/text", "rag_put_documents"}
     headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
     ended = Event()
 
@@ -109,8 +108,6 @@ def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_j
 
 
 def test_a_sweep_that_fails_keeps_its_findings(world: World, deployment: Deployment):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.has_scope(text[])'::regprocedure)")
-    original = original.replace("%", "%%")
     plant = (
         "create or replace function rag.has_scope(variadic scopes text[]) returns boolean "
         "language sql stable set search_path = '' as 'select true'"
@@ -121,7 +118,7 @@ def test_a_sweep_that_fails_keeps_its_findings(world: World, deployment: Deploym
             raise RuntimeError("the sweep ends here")
         return name == "rag_list_collections"
 
-    with schema_change(world, plant, original), pytest.raises(PartFailed) as failed:
+    with changed_function(world, "rag.has_scope", plant), pytest.raises(PartFailed) as failed:
         verify(deployment, only=only)
     report = failed.value.report
     assert (report.failure or "").endswith("RuntimeError: the sweep ends here")
@@ -209,17 +206,18 @@ def test_the_documented_table_of_members_is_no_difference(world: World, deployme
 
 
 GRANTED = "grant insert, update, delete on public.team_members to authenticated, anon; "
+WRITES = {
+    "a user without an org adds themselves as authenticated",
+    "a member of another org moves to the victim org", "a member becomes an admin",
+    "a member removes an admin", "an admin of another org removes an admin",
+}  # fmt: skip
 OWN_POLICIES = {
     "row security off": (
         "alter table public.team_members disable row level security",
-        {
-            "a user without an org adds themselves as authenticated",
+        WRITES
+        | {
             "a user without an org adds themselves as anon",
-            "a member of another org moves to the victim org",
-            "a member becomes an admin",
             "a user without an org takes the row of a member",
-            "a member removes an admin",
-            "an admin of another org removes an admin",
         },
     ),
     "a user adds themselves and changes their own row, and everyone sees and deletes rows": (
@@ -229,13 +227,7 @@ OWN_POLICIES = {
         "using (user_id = auth.uid()); "
         "create policy deleted on public.team_members for delete to authenticated using (true); "
         "create policy seen on public.team_members for select to authenticated using (true)",
-        {
-            "a user without an org adds themselves as authenticated",
-            "a member of another org moves to the victim org",
-            "a member becomes an admin",
-            "a member removes an admin",
-            "an admin of another org removes an admin",
-        },
+        WRITES,
     ),
 }
 
@@ -348,31 +340,20 @@ def test_triggers_of_users_do_not_run_for_temporary_users(stack: Stack, deployme
 def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deployment, str]]:
     url = deployment.database_url
     password = stack.state.password
-    return [
-        (replace(deployment, database_url="nothing"), "RAG_DATABASE_URL is not the URL of a database"),
-        (replace(deployment, database_url=url.replace(password, "wrong")), "it refused the password"),
-        (replace(deployment, database_url="postgresql://127.0.0.1:1/x"), "there is no connection"),
-        (replace(deployment, database_url="postgresql://127.0.0.1:6543/x"), "the port 6543 of the pooler"),
-        (
-            replace(deployment, database_url=stack.database_url("authenticator")),
-            "Row security binds the role",
-        ),
-        (replace(deployment, signing_key="x" * 40), "does not accept tokens that this signing key signs"),
-        (
-            replace(deployment, signing_key={"alg": "ES256"}),
-            "The signing key cannot sign. Set RAG_SIGNING_KEY",
-        ),
-        (replace(deployment, functions_secret="x" * 32), "RAG_FUNCTIONS_SECRET is not the secret"),
-        (replace(deployment, anon_key="another"), "refuses SUPABASE_PUBLISHABLE_KEY"),
-        (
-            replace(deployment, project_url="http://127.0.0.1:1"),
-            "no answer from 127.0.0.1: check SUPABASE_URL",
-        ),
-        (
-            replace(deployment, url=f"{deployment.url}/nothing"),
-            "/nothing/health returned an error. Check --url.",
-        ),
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"database_url": "nothing"}, "RAG_DATABASE_URL is not the URL of a database"),
+        ({"database_url": url.replace(password, "wrong")}, "it refused the password"),
+        ({"database_url": "postgresql://127.0.0.1:1/x"}, "there is no connection"),
+        ({"database_url": "postgresql://127.0.0.1:6543/x"}, "the port 6543 of the pooler"),
+        ({"database_url": stack.database_url("authenticator")}, "Row security binds the role"),
+        ({"signing_key": "x" * 40}, "does not accept tokens that this signing key signs"),
+        ({"signing_key": {"alg": "ES256"}}, "The signing key cannot sign. Set RAG_SIGNING_KEY"),
+        ({"functions_secret": "x" * 32}, "RAG_FUNCTIONS_SECRET is not the secret"),
+        ({"anon_key": "another"}, "refuses SUPABASE_PUBLISHABLE_KEY"),
+        ({"project_url": "http://127.0.0.1:1"}, "no answer from 127.0.0.1: check SUPABASE_URL"),
+        ({"url": f"{deployment.url}/nothing"}, "/nothing/health returned an error. Check --url."),
     ]
+    return [(replace(deployment, **each), text) for each, text in changes]
 
 
 def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
@@ -391,10 +372,8 @@ def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
 def test_another_release_and_a_database_without_the_schema_are_refused(
     world: World, stack: Stack, deployment: Deployment
 ):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.version'::regproc)")
-    plant = original.replace("2026", "2099")
     with (
-        schema_change(world, plant, original),
+        changed_function(world, "rag.version", lambda text: text.replace("2026", "2099")),
         pytest.raises(SetupFailed, match=r"has the release 2099.* and this copy of verify is of 2026"),
     ):
         verify_catalogue(deployment.database_url)
@@ -422,11 +401,8 @@ def test_recall_is_measured_among_an_orgs_rows_and_a_search_that_misses_rows_is_
 def test_a_run_acts_as_users_of_the_issuer_in_the_settings(world: World, deployment: Deployment):
     org = world.org()
     world.user(org).put([vector(1)])
-    world.sql("update rag.settings set issuer = %s", deployment.token_issuer)
-    try:
+    with deployed_with(world, issuer=deployment.token_issuer):
         report = verify(deployment, only="memberships".__eq__)
-    finally:
-        world.sql("update rag.settings set issuer = null")
     assert [str(finding) for finding in report.findings] == []
     assert len([attempt for attempt in report.attempts if attempt.target == "rag.memberships()"]) == 10
     assert [entry.recall for entry in report.recall if entry.expected] == [1]
@@ -436,15 +412,13 @@ def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
     world: World, deployment: Deployment
 ):
     own, clerk, auth0 = deployment.token_issuer, "https://app.clerk.example", "https://app.auth0.example/"
-    change = "update rag.settings set issuer = %s, third_party_issuers = %s::jsonb"
 
     def findings(issuers: dict[str, str | None] | None) -> set[tuple[str, str]]:
         report = verify(replace(deployment, third_party_issuers=issuers), only=lambda _: False)
         return {(each.attack, each.detail) for each in report.findings}
 
     assert findings({}) == set()
-    try:
-        world.sql(change, own, json.dumps({clerk: None, auth0: "app"}))
+    with deployed_with(world, issuer=own, third_party_issuers={clerk: None, auth0: "app"}):
         assert findings({clerk: None, auth0: "app"}) == findings(None) == set()
         cases: list[tuple[dict[str, str | None], str]] = [
             ({clerk: None}, f"{auth0} is in rag.settings alone"),
@@ -455,13 +429,9 @@ def test_a_run_compares_the_issuers_of_the_functions_and_of_the_settings(
             ((attack, text),) = findings(issuers)
             assert attack == "third_party_issuers"
             assert text.startswith(detail)
-        world.sql(change, f"{own}x", "{}")
-        with pytest.raises(
-            SetupFailed, match=f"expect tokens of {own}, and rag.settings names another issuer"
-        ):
-            findings({})
-    finally:
-        world.sql(change, None, "{}")
+    refusal = f"expect tokens of {own}, and rag.settings names another issuer"
+    with deployed_with(world, issuer=f"{own}x"), pytest.raises(SetupFailed, match=refusal):
+        findings({})
 
 
 def test_a_refused_issuer_is_no_refused_attack(deployment: Deployment):
@@ -582,15 +552,7 @@ def test_the_command_reads_its_settings_from_standard_input(stack: Stack, tmp_pa
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command_line = [sys.executable, "-m", "verify", "--stdin", *arguments]
-        return subprocess.run(
-            command_line,
-            input=text,
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return completed(command_line, input=text, env=environment, cwd=tmp_path)
 
     listed = run(lines, "--dry-run")
     assert (listed.returncode, listed.stderr) == (command.SAME, "")

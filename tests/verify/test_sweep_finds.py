@@ -21,6 +21,8 @@ from shared.services import Services
 from shared.types import Principal, Scope
 from tests.actors import NOBODYS, World
 from tests.functions.app_server import site
+from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import changed_function, schema_change
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_deployment import Finding
@@ -80,35 +82,6 @@ def attacks_on(findings: list[Finding], target: str) -> set[str]:
 
 
 @contextmanager
-def schema_change(world: World, plant: str, restore: str, exposed: str | None = None) -> Iterator[None]:
-    """A change of the schema, undone at the end. `exposed`: what PostgREST learns of, and forgets."""
-    world.sql(plant)
-    try:
-        if exposed:
-            reload_schema(world, exposed, is_there=True)
-        yield
-    finally:
-        world.sql(restore)
-        if exposed:
-            reload_schema(world, exposed, is_there=False)
-
-
-def reload_schema(world: World, path: str, *, is_there: bool) -> None:
-    world.sql("notify pgrst, 'reload schema'")
-    actor = world.user()
-    until = time.monotonic() + 120
-    name = path.partition("?")[0].rpartition("/")[2]
-    while True:
-        response = actor.request("GET", f"/rest/v1{path}")
-        # Its error for an object that is not in its cache of the schema names the object. While it reads the
-        # schema, it may answer 503.
-        if response.status_code != 503 and (f"public.{name}" not in response.text) is is_there:
-            return
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-@contextmanager
 def postgrest_setting(
     world: World, name: str, value: str, request: tuple[str, str], headers: dict[str, str]
 ) -> Iterator[None]:
@@ -134,9 +107,9 @@ def postgrest_setting(
 @contextmanager
 def required_scopes(world: World, condition: str) -> Iterator[None]:
     """rag.require_scope with another condition."""
-    ((definition,),) = world.sql("select pg_get_functiondef('rag.require_scope(text[])'::regprocedure)")
-    definition = definition.replace("%", "%%")
-    with schema_change(world, definition.replace("rag.has_scope(variadic scopes)", condition), definition):
+    with changed_function(
+        world, "rag.require_scope", lambda text: text.replace("rag.has_scope(variadic scopes)", condition)
+    ):
         yield
 
 
@@ -194,10 +167,7 @@ def test_the_sweep_finds_a_tool_that_checks_no_scope(route_sweep: Sweep, world: 
 def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World, sql_sweep: Sweep):
     for condition, attack in (
         ("true", "a key token with one scope"),
-        (
-            "rag.has_scope(variadic scopes || 'chat:read'::text)",
-            "a key token with chat:read",
-        ),
+        ("rag.has_scope(variadic scopes || 'chat:read'::text)", "a key token with chat:read"),
     ):
         with required_scopes(world, condition):
             findings = on_functions(sql_sweep, exactly("rag_list_collections"))
@@ -233,9 +203,8 @@ def test_the_sweep_finds_a_member_who_does_what_is_the_admins(world: World, sql_
 
 @pytest.mark.postgres
 def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: World, sql_sweep: Sweep):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.require_whole_org()'::regprocedure)")
     plant = "create or replace function rag.require_whole_org() returns void language sql as ''"
-    with schema_change(world, plant, original.replace("%", "%%")):
+    with changed_function(world, "rag.require_whole_org", plant):
         listing = on_functions(sql_sweep, exactly("rag_list_members"))
     with open_to_all(world, "collections", "a bound key stays in its collection"):
         creating = on_functions(sql_sweep, exactly("rag_create_collection"))
@@ -298,14 +267,13 @@ def test_the_sweep_finds_private_objects_that_their_owner_cannot_read(world: Wor
 @pytest.mark.postgres
 def test_the_sweep_finds_memberships_that_admit_everyone(world: World, sql_sweep: Sweep, route_sweep: Sweep):
     """A user without a membership belongs to every org."""
-    ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
     plant = (
         "create or replace function rag.memberships() returns table (org_id uuid, role text) "
         "language sql stable security definer set search_path = '' as $$ "
         "select org_id, members.role from rag.members where user_id = auth.uid() "
         "or not exists (select from rag.members where user_id = auth.uid()) $$"
     )
-    with schema_change(world, plant, original):
+    with changed_function(world, "rag.memberships", plant):
         of_functions = on_functions(sql_sweep, {"rag_list_collections", "rag_delete_document"}.__contains__)
         of_route = on_routes(route_sweep, exactly("GET /v1/documents/{document_id}"), documents)
     stranger = "a user without an org"
@@ -317,44 +285,35 @@ def test_the_sweep_finds_memberships_that_admit_everyone(world: World, sql_sweep
 
 @pytest.mark.postgres
 def test_the_sweep_finds_a_caller_whose_issuer_is_not_checked(world: World):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.current_user_id'::regproc)")
     plant = (
         "create or replace function rag.current_user_id() returns uuid language sql stable "
         "set search_path = '' as $$ select auth.uid() $$"
     )
     issuer = "https://app.clerk.example"
-    world.sql(
-        "update rag.settings set issuer = %s, third_party_issuers = jsonb_build_object(%s::text, null)",
-        access_tokens.issuer(world.stack.url), issuer,
-    )  # fmt: skip
-    try:
-        with open_sql_sweep(deployment_of(world.stack)) as sweep:
-            assert on_functions(sweep, exactly("rag_list_collections")) == []
-            with schema_change(world, plant, original.replace("%", "%%")):
-                findings = on_functions(sweep, exactly("rag_list_collections"))
-    finally:
-        world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
+    settings = {"issuer": access_tokens.issuer(world.stack.url), "third_party_issuers": {issuer: None}}
+    with deployed_with(world, **settings), open_sql_sweep(deployment_of(world.stack)) as sweep:
+        assert on_functions(sweep, exactly("rag_list_collections")) == []
+        with changed_function(world, "rag.current_user_id", plant):
+            findings = on_functions(sweep, exactly("rag_list_collections"))
     attacks = attacks_on(findings, "rag_list_collections")
     assert {"a token of another issuer", f"the admin's id as a subject of {issuer}"} <= attacks
 
 
 @pytest.mark.postgres
 def test_the_sweep_finds_a_bound_key_without_restrictions(world: World, sql_sweep: Sweep):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.bound_collection'::regproc)")
     plant = (
         "create or replace function rag.bound_collection() returns uuid language plpgsql stable "
         "set search_path = '' as $$ begin return null; end $$"
     )
-    with schema_change(world, plant, original):
+    with changed_function(world, "rag.bound_collection", plant):
         findings = on_functions(sql_sweep, exactly("rag_get_document"))
     assert "a key bound to another collection" in attacks_on(findings, "rag_get_document")
 
 
 @pytest.mark.postgres
 def test_the_sweep_finds_a_missing_pre_request_function(world: World, sql_sweep: Sweep):
-    ((original,),) = world.sql("select pg_get_functiondef('rag.check_request'::regproc)")
     plant = "create or replace function rag.check_request() returns void language sql as ''"
-    with schema_change(world, plant, original.replace("%", "%%")):
+    with changed_function(world, "rag.check_request", plant):
         findings = on_functions(sql_sweep, exactly("is_org_member"))
     assert "a large direct call" in attacks_on(findings, "is_org_member")
 

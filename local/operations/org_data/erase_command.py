@@ -22,8 +22,8 @@ from shared.clients.snapshot_store import Store
 NO_USER = "00000000-0000-0000-0000-000000000000"
 # Columns by which a row is the user's own. Others only name the user.
 OWN_COLUMNS = ("owner_id", "caller_id")
-# In these tables also user_id: counts, limits and cached embeddings of one user.
-OF_ONE_USER = ("members", "rate_limits", "request_counts", "api_metrics", "query_embeddings")
+# In these tables also user_id: counts and limits of one user.
+OF_ONE_USER = ("members", "rate_limits", "request_counts", "api_metrics")
 # Deleted first: their triggers and foreign keys delete the rows that depend on them.
 FIRST = ("documents", "collections", "sessions")
 # They outlive the org: the worker removes their objects from Storage and then the rows.
@@ -68,11 +68,6 @@ def run(database_url: str, options: argparse.Namespace) -> None:
     files = None
     if options.snapshots and kind == "org":
         files = Store(options.snapshots).folder(subject, ()).count_files()
-    elif kind == "org":
-        print(
-            "snapshots are not counted; --snapshots with the URL of RAG_SNAPSHOT_URL counts them",
-            file=sys.stderr,
-        )
     with connected(database_url) as connection:
         report = replace(erase(connection, kind, subject), files_of_snapshots=files)
         text = json.dumps(asdict(report), indent=1)
@@ -80,6 +75,11 @@ def run(database_url: str, options: argparse.Namespace) -> None:
             print(text)
         else:
             _write(options.report, text)
+    if kind == "org" and files is None:
+        print(
+            "snapshots are not counted; --snapshots with the URL of RAG_SNAPSHOT_URL counts them",
+            file=sys.stderr,
+        )
 
 
 def erase(connection: psycopg.Connection[Any], kind: Literal["org", "user"], subject: str) -> Report:

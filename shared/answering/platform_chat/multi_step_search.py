@@ -6,13 +6,13 @@ Each query is searched once. A plan without a new query ends the search."""
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
 from shared.text.normalize import is_one_line
-from shared.types import Judgement, Match, SearchResult
+from shared.types import JudgedSearch, Judgement, Match
 
 # Plans per question, with the first.
 ROUNDS = 3
@@ -51,7 +51,7 @@ _COMPARED = re.compile(
     re.IGNORECASE,
 )
 
-Search = Callable[[str], Awaitable[SearchResult]]
+Search = Callable[[str], Awaitable[JudgedSearch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,13 @@ class PlannedQuery:
 class SubQueryResults:
     """Results by query, in the order of the searches."""
 
-    by_query: dict[str, SearchResult] = field(default_factory=dict)
+    by_query: dict[str, JudgedSearch] = field(default_factory=dict)
+
+    def median(self) -> Judgement:
+        """The median confidence of the queries. A model's query may match well and answer nothing."""
+        judgements = [result.judgement for result in self.by_query.values()]
+        ordered = sorted(judgements, key=lambda judgement: judgement.score)
+        return ordered[len(ordered) // 2]
 
     def by_score(self) -> tuple[Match, ...]:
         """Distinct matches with the highest scores first, as they are shown and cited."""
@@ -82,12 +88,6 @@ class SubQueryResults:
                 if rank < len(matches):
                     matches_by_id.setdefault(matches[rank].chunk_id, matches[rank])
         return tuple(matches_by_id.values())
-
-
-def median(judgements: Iterable[Judgement]) -> Judgement:
-    """The median confidence of several queries. A model's query may match well and answer nothing."""
-    ordered = sorted(judgements, key=lambda judgement: judgement.score)
-    return ordered[len(ordered) // 2]
 
 
 async def search_in_steps(

@@ -15,7 +15,7 @@ from shared.answering import request_recording
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
-from shared.answering.platform_chat.multi_step_search import median, search_in_steps
+from shared.answering.platform_chat.multi_step_search import search_in_steps
 from shared.answering.platform_chat.turn_state import Caller, Event, TurnDone, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Message, Sources, Turn
@@ -85,9 +85,9 @@ def _query_model(services: Services, turn: Turn) -> BudgetedModel | None:
 
 
 def _judge(state: TurnState) -> Judgement:
-    judged = [state.judgements[query] for query in state.results.by_query]
+    judgement = state.results.median()
     # The caller did not write what a query of the model mentions.
-    return judged[0] if len(judged) == 1 else replace(median(judged), missing=())
+    return judgement if len(state.results.by_query) == 1 else replace(judgement, missing=())
 
 
 def _judge_text(state: TurnState, judgement: Judgement) -> Judgement:

@@ -15,10 +15,10 @@ from shared.services import Services
 from shared.types import (
     Confidence,
     GeneratedText,
+    JudgedSearch,
     Judgement,
     Principal,
     Query,
-    SearchResult,
     TextDelta,
     Usage,
 )
@@ -44,28 +44,23 @@ class TurnState:
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
     generated: GeneratedText | None = None
-    # The searches, and the judgement of each query's matches.
     queries: list[Query] = field(default_factory=list)
-    judgements: dict[str, Judgement] = field(default_factory=dict)
 
     @property
     def history(self) -> tuple[Message, ...]:
         return self.session.messages or self.turn.history
 
-    async def search(self, text: str) -> SearchResult:
+    async def search(self, text: str) -> JudgedSearch:
+        """Raises a RagError."""
         return await run_in_threadpool(self._search, text)
 
-    def _search(self, text: str) -> SearchResult:
-        """The matches, and the judgement of those that confidence is judged by. Raises a RagError."""
+    def _search(self, text: str) -> JudgedSearch:
         query = self.turn.retrieval
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
         query = replace(query, text=truncate_question(self.services.embedder, text), filters=filters)
         self.queries.append(query)
-        caller = self.caller()
-        result = pipeline.search_for_answer(self.services, caller, query)
-        self.judgements[text] = pipeline.judge_search(self.services, caller, query, result).judgement
-        return result
+        return pipeline.search_and_judge(self.services, self.caller(), query)
 
 
 @dataclass(frozen=True, slots=True)

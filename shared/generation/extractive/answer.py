@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
+from shared.generation.conflicting_values import has_value
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, excerpt, newest_versions
@@ -53,15 +54,16 @@ def extract(
         text = best.text.strip()
         if not _has_content(form, best, f"{best.section_title} {text}"):
             return _ABSTENTION
-        return GeneratedText(f"{indirect}\n\n{_paragraph(best, [text], 1)}", MODEL)
+        return GeneratedText(f"{indirect}\n\n{_paragraph(best, [text], 1)}", MODEL, is_indirect=True)
     scores = current_scores(both, score(form, candidates, embed, vector))
-    is_direct = max(scores.values()) >= weights.DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
     best_ones = choose(form, current, scores)
     if not any(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
+    has_answer = not form.value or any(has_value(one.text, question) for one in best_ones)
+    is_direct = has_answer and max(scores.values()) >= weights.DIRECT_SCORE
     newest, older = newest_versions(best_ones, list(candidates))
     if not is_direct:
         # An excerpt is context: its other versions are no conflict.
@@ -79,6 +81,7 @@ def extract(
         MODEL,
         snippets=snippets,
         sentences=(*chosen, *notes),
+        is_indirect=not is_direct,
         has_conflict=bool(older),
     )
 

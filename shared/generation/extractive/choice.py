@@ -42,7 +42,8 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
 
     def follows(sentence: ExtractedSentence) -> bool:
         begins_with_name = names_in(" ".join(sentence.text.split()[:3]))
-        is_of_another = begins_with_name and not form.names <= sentence.words | context_words(
+        has_subject = begins_with_name and not begins_with_pronoun(sentence.text, sentence.match.lang)
+        is_of_another = has_subject and not form.names <= sentence.words | context_words(
             sentence, candidates[sentence]
         )
         refers_back = begins_with_pronoun(sentence.text, sentence.match.lang, weights.PRONOUN_WORDS)
@@ -77,7 +78,8 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
                 chosen.append(item)
                 covered |= item.words | context_words(item, candidates[item])
                 room -= not is_limit
-    for words in form.words_of_parts if form.parts > 1 else ():
+    # A single word ("and to what amount?") is in sentences on other things.
+    for words in [words for words in form.words_of_parts if form.parts > 1 and len(words) > 1]:
         missing = words - covered
 
         def count_of_words(item: ExtractedSentence, words: frozenset[str] = words) -> int:
@@ -85,7 +87,7 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
 
         best_of_part = max(candidates, key=lambda item: (count_of_words(item), scores[item]))
         is_missing_part = 2 * len(missing) >= len(words) and missing & best_of_part.words
-        if is_missing_part and 2 * count_of_words(best_of_part) > len(words):
+        if is_missing_part and 2 * count_of_words(best_of_part) >= len(words):
             chosen.append(best_of_part)
             covered |= best_of_part.words
     return chosen

@@ -6,6 +6,7 @@ count half.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,12 +14,15 @@ from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.conflicting_values import has_value, is_newer_version, names_version
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
-from shared.generation.passage_statements import Statement
+from shared.generation.passage_statements import Statement, StatementKind
 from shared.generation.question_form import QuestionForm
 from shared.models.embedding_roles import Role, Roles, each_role
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
 
+# The number of a clause, at its beginning.
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})+")
+_CLAUSE = re.compile(rf"\(?({_NUMBER.pattern})[.)]?\s")
 Embed = Callable[[Sequence[str], Roles], list[list[float]]]
 Scores = Mapping[ExtractedSentence, float]
 
@@ -41,37 +45,59 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
     shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)
-    shares_of_words |= dict.fromkeys(content_words(form.text), 1.0)
+    shares_of_words |= dict.fromkeys(form.words & content_words(form.text), 1.0)
     rarity = {
         word: weight * math.log(1 + len(candidates) / (1 + frequency[word]))
         for word, weight in shares_of_words.items()
     }
     total = sum(rarity.values()) or 1.0
 
+    def clause_of(sentence: ExtractedSentence) -> str:
+        clause = _CLAUSE.match(sentence.text)
+        return clause[1] if clause else ""
+
+    headings = frozenset[str]().union(*(content_words(item.heading) for item in candidates.values()))
+    clauses = {word for word in form.words if _NUMBER.fullmatch(word)}
+
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
+        if clause_of(sentence) in clauses:
+            return 1.0
         passage = sentence.match.text.casefold()
+        names = {word for word in form.names if word in passage}
         own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
-        context = context_words(sentence, item) | {word for word in form.names if word in passage}
+        # A form has the name of its subject in one line, unless a heading divides the subjects.
+        own = own | names - headings if item.kind is StatementKind.FACT else own
+        context = context_words(sentence, item) | names
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
-    def share(sentence: ExtractedSentence) -> float:
+    def repeats_question(sentence: ExtractedSentence, item: Statement) -> bool:
+        """Whether the value of a key is in the question: "Name: Ann Lee" for a question about Ann Lee."""
+        key, _, value = sentence.text.rpartition(": ")
+        words = content_words(value)
+        is_text = item.kind is not StatementKind.ROW and not any(map(str.isdigit, value))
+        # "Who is Ann Lee?" asks for nothing else.
+        asks_more = not form.words <= form.names
+        return bool(key) and is_text and asks_more and 2 * len(words & form.words) >= len(words)
+
+    def share(sentence: ExtractedSentence, item: Statement) -> float:
         lacks_value = form.value and not has_value(sentence.text, form.text)
+        is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
         factors = (
-            (weights.SHARE_OF_SIBLING, form.names_sibling_in(sentence.words)),
-            (weights.SHARE_WITHOUT_VALUE, lacks_value),
+            (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),
+            (weights.SHARE_WITHOUT_VALUE, lacks_value or repeats_question(sentence, item)),
             (weights.SHARE_OF_TITLE, sentence.words <= content_words(sentence.match.title)),
         )
         return math.prod(factor for factor, applies in factors if applies)
 
     if vector is None or vectors is None:
-        return {sentence: share(sentence) * coverage(sentence, item) for sentence, item in candidates.items()}
+        return {one: share(one, item) * coverage(one, item) for one, item in candidates.items()}
 
     def similarity(other: Sequence[float]) -> float:
         return sum(a * b for a, b in zip(vector, other, strict=True))
 
     return {
-        sentence: share(sentence)
+        sentence: share(sentence, item)
         * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }

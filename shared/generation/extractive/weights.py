@@ -3,8 +3,8 @@
 MAX_SENTENCES, MAX_ITEMS, MAX_NOTES = 2, 10, 2
 # Of a statement's score: its similarity to the question, and its share of the question's words.
 SIMILARITY_WEIGHT, WORD_WEIGHT = 0.55, 0.45
-# Factors of the score: for a sibling's identifier (E-55 for E-17); for a missing number that the question
-# asks for; for the document's title.
+# Factors of the score: for a sibling's identifier (E-55 for E-17) or clause; for a missing number that the
+# question asks for, or a value that the question has; for the document's title.
 SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE, SHARE_OF_TITLE = 0.3, 0.7, 0.3
 # The share of a word of the question that only the title or the section's heading has, or an identifier that
 # only the passage has.

@@ -14,7 +14,7 @@ from shared.retrieval.query.document_families import KINDS, Family, family_of
 from shared.retrieval.query.expansion import Expansion, expand
 from shared.retrieval.query.question_intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
-from shared.text.identifiers import identifier_in
+from shared.text.identifiers import identifier_in, is_unambiguous
 from shared.types import Mode
 
 MODES = {
@@ -37,7 +37,8 @@ def route(
     """The request's route. `now` has a time zone."""
     rules: list[Rule] = []
     may_name = request.is_question and request.mode in (SearchMode.AUTO, SearchMode.FAST)
-    name = identifier_in(request.text) if may_name else None
+    identifier = identifier_in(request.text) if may_name else None
+    name = identifier if identifier and is_unambiguous(identifier) else None
     is_name = name is not None
     mode, match_mode = _modes(request, is_name, rules)
     scope, falls_back = _scope(request, rules)

@@ -65,7 +65,6 @@ def documents(count: int = 600) -> list[NewDocument]:
     """Several calls of a load, with every kind of row."""
     return [
         NewDocument(
-            None,
             f"Incident {number}: the Marram gateway",
             f"The Marram gateway is owned by Ines Okafor. See INC-{number}. " * (number % 40 + 1),
             external_id=f"notes/{number}.md",
@@ -141,10 +140,7 @@ def test_a_third_party_user_loads_by_id(stack: Stack, database: psycopg.Connecti
 
 
 def test_the_command_reads_a_folder_or_json_lines(
-    stack: Stack,
-    database: psycopg.Connection[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    stack: Stack, database: psycopg.Connection[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # A time without an offset is in UTC, and not in the zone of the session.
     monkeypatch.setenv("PGTZ", "Asia/Tokyo")

@@ -17,11 +17,12 @@ from shared.calibration.first_calibration import SHIPPED
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import RagError
 from shared.generation.confidence import Calibration
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import services_with
+from tests.ingestion import ingest
 from tests.local.command_line import run_local
 from tests.sql.passages import deployed_with
 
@@ -58,8 +59,7 @@ def questions(tmp_path: Path) -> Path:
 
 def add_documents(folder: Path) -> Path:
     _write(
-        folder / "corpus.jsonl",
-        [{"id": name, "title": name, "text": text} for name, text in TEXTS.items()],
+        folder / "corpus.jsonl", [{"id": name, "title": name, "text": text} for name, text in TEXTS.items()]
     )
     return folder
 
@@ -108,7 +108,7 @@ def test_questions_alone_are_about_the_documents_that_the_user_finds(
     stack: Stack, settings: Settings, services: Services, people: People, calibrations: World, questions: Path
 ):
     for name, text in TEXTS.items():
-        document = NewDocument(people.acme.id, name, text, external_id=name, lang="en")
+        document = NewDocument(name, text, external_id=name, lang="en")
         ingest(services.database, services.embedder, people.ann.principal, document)
     calibrate(stack, settings, questions, token=people.ann.token())
     written = of(calibrations)[LOCAL_MODEL]

@@ -22,7 +22,7 @@ from shared.documents.index_documents import IndexDocument
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, other_embedder_for
 from shared.services import Services
@@ -30,6 +30,7 @@ from shared.types import Filters, Mode, Query, ResultKind, SearchResult, Similar
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import services_with
+from tests.ingestion import ingest
 from tests.local.command_line import run_local
 from tests.sql import passages
 from tests.stand_in_embedders import RotatedEmbedder
@@ -113,7 +114,7 @@ def other_model(url: str) -> dict[str, str]:
 
 
 def put(services: Services, actor: Actor, title: str, text: str) -> str:
-    document = NewDocument(actor.org.id if actor.org else None, title, text, lang="en")
+    document = NewDocument(title, text, lang="en")
     return ingest(
         services.database, services.embedder_of_org(actor.principal), actor.principal, document
     ).document_id

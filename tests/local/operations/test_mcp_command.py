@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from local import ROOT
 from tests.actors import Actor
 from tests.conftest import People
+from tests.external_programs import completed
 from tests.functions.test_mcp import EVERY_TOOL, KETTLE, QUESTION, ingest, key_of
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
@@ -91,15 +91,7 @@ def test_a_refused_credential_ends_the_command_with_its_reason(people: People, t
         ({"RAG_TOKEN": "x"}, "A valid user token or API key is required"),
         ({}, "RAG_TOKEN"),
     ):
-        process = subprocess.run(
-            [sys.executable, *arguments(people.ann, tmp_path)],
-            cwd=ROOT,
-            env=environment,
-            input="",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        process = completed([sys.executable, *arguments(people.ann, tmp_path)], env=environment, input="")
         assert (process.returncode, process.stdout) == (1, "")
         assert process.stderr.startswith("error: ")
         assert reason in process.stderr

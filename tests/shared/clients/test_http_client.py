@@ -1,9 +1,8 @@
 """Waits that end: whatever a server does, and for both generations of the HTTP client."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -58,19 +57,6 @@ def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn, ski
         assert next(pieces) == b"x"
 
 
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """A port whose queue is full: connecting to it gets no answer, neither yes nor no."""
-    with socket.socket() as listening, ExitStack() as stack:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        for _ in range(4):
-            filling = stack.enter_context(socket.socket())
-            filling.setblocking(False)
-            filling.connect_ex(listening.getsockname())
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-
 # The client's own time-out raises the same errors as a deadline, after a minute.
 
 
@@ -89,18 +75,6 @@ def test_a_full_connection_pool_is_abandoned_at_the_deadline(dripping: StandIn):
         with pytest.raises(httpx.PoolTimeout), deadline(0.4):
             client.get(dripping.url)
         assert monotonic() - started < 60
-
-
-def test_an_unknown_host_is_a_connection_error():
-    with http_client(60) as client, pytest.raises(httpx.ConnectError), deadline(60):
-        client.get("http://nowhere.invalid/")
-
-
-def test_a_host_with_two_addresses_is_reached_at_the_working_one(service: StandIn):
-    """localhost is ::1 as well on most machines, where the stand-in does not listen."""
-    service.replies(Reply(json=1))
-    with http_client(60) as client, deadline(60):
-        assert client.get(service.url.replace("127.0.0.1", "localhost")).json() == 1
 
 
 def test_an_inner_deadline_only_shortens():

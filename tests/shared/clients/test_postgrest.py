@@ -180,19 +180,11 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
         (False, [Reply(json={})], DatabaseStatus.SERVES, [description]),
         (False, [Reply(json={}, status=503)], DatabaseStatus.NO_DATABASE, [description]),
         # The project describes itself to secret keys alone.
-        (
-            False,
-            [Reply(json={}, status=401), refusal("42501", 401)],
-            DatabaseStatus.SERVES,
-            [description, member],
-        ),
-        (
-            False,
-            [Reply(json={}, status=401), refusal("PGRST001")],
-            DatabaseStatus.NO_DATABASE,
-            [description, member],
-        ),
-    ]
+        (False, [Reply(json={}, status=401), refusal("42501", 401)], DatabaseStatus.SERVES,
+         [description, member]),
+        (False, [Reply(json={}, status=401), refusal("PGRST001")], DatabaseStatus.NO_DATABASE,
+         [description, member]),
+    ]  # fmt: skip
     for is_signed, replies, reach, paths in cases:
         with subtests.test(replies=replies), StandIn() as service, database_at(service) as database:
             service.replies(refusal(PLANNED, 400), *replies)

@@ -28,15 +28,6 @@ def server_and_storage() -> Iterator[tuple[StandIn, Storage]]:
         yield service, storage
 
 
-def test_every_call_has_the_caller_s_token(service: StandIn, storage: Storage):
-    service.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
-    link = storage.upload_link(ANN, PATH)
-    assert link == f"{service.url}/storage/v1/object/upload/sign/bucket/x?token=t"
-    (request,) = service.requests
-    assert (request.method, request.path) == ("POST", f"/storage/v1/object/upload/sign/bucket/{PATH}")
-    assert (request.headers["authorization"], request.headers["apikey"]) == (f"Bearer {ANN.token}", "anon")
-
-
 def test_a_link_to_an_object_names_the_file(service: StandIn, storage: Storage):
     service.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
     link = storage.download_link(ANN, PATH, "a&b/é .pdf")

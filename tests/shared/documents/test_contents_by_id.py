@@ -60,17 +60,6 @@ def test_a_document_and_a_chunk_have_all_their_fields(services: Services, people
     assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
 
 
-def test_a_document_has_its_chunks_in_order_on_request(services: Services, people: People, world: World):
-    """And without its text, if that is not."""
-    document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
-    (output,) = read_contents(services, people, [("document", document)], chunks=True, text=False).documents
-    assert (output.text, output.truncated) == (None, False)
-    assert [part.text for part in output.chunks or ()] == [f"part {number}" for number in range(12)]
-    empty = passages.put(world, people.ann)
-    (output,) = read_contents(services, people, [("document", empty)], chunks=True).documents
-    assert (output.text, output.chunks, output.truncated) == ("", (), False)
-
-
 def test_results_are_in_the_order_of_the_ids_without_duplicates(
     services: Services, people: People, world: World
 ):
@@ -90,6 +79,12 @@ def test_a_text_is_complete_or_absent_and_later_ones_may_fit(
     assert [len(one.text or "") for one in contents.documents] == [1_500_000, 0, 500_000]
     assert [one.text is None for one in contents.documents] == [False, True, False]
     assert [one.truncated for one in contents.documents] == [False, True, False]
+
+
+def test_a_document_without_chunks_has_none(services: Services, people: People, world: World):
+    document = passages.put(world, people.ann)
+    (output,) = read_contents(services, people, [("document", document)], chunks=True).documents
+    assert (output.text, output.chunks, output.truncated) == ("", (), False)
 
 
 def test_the_first_chunks_that_fit_are_returned(services: Services, people: People, world: World):

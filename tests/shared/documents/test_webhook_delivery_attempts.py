@@ -18,14 +18,7 @@ from shared.ingestion.job_queue import BatchResult, work_until
 from shared.services import Services
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.shared.conftest import sender
-from tests.shared.webhook_documents import (
-    Desk,
-    Row,
-    failing_for,
-    make_due,
-    pending_count,
-    states,
-)
+from tests.shared.webhook_documents import Desk, Row, failing_for, make_due, pending_count, states
 from tests.stand_in_server import Reply, StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")

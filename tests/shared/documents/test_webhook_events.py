@@ -1,8 +1,5 @@
 """What happens to collections and documents is told to who listens for it: signed, and if it happened."""
 
-import base64
-import hashlib
-import hmac
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,17 +11,12 @@ from shared.documents import collections, documents
 from shared.errors import Conflict
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.process_faults import long_lock_waits, wait_for_waiters
-from tests.shared.webhook_documents import (
-    OF_COLLECTIONS,
-    OF_DOCUMENTS,
-    Desk,
-    delivered_events,
-    pending_count,
-)
+from tests.shared.webhook_documents import OF_COLLECTIONS, OF_DOCUMENTS, Desk, delivered_events, pending_count
 from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -56,11 +48,6 @@ def test_a_delivery_has_a_valid_standard_signature(desk: Desk, receiver: StandIn
     (request,) = receiver.requests
     assert Webhook(secret).verify(request.body, request.headers) == request.json
     assert request.headers["webhook-id"] == request.json["id"]
-    # And by hand, as the specification says it.
-    name, moment = request.headers["webhook-id"], request.headers["webhook-timestamp"]
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    seal = hmac.digest(key, f"{name}.{moment}.".encode() + request.body, hashlib.sha256)
-    assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(seal).decode()}"
     with pytest.raises(WebhookVerificationError):
         Webhook(secret).verify(request.body.replace(b"processing", b"completed"), request.headers)
     assert "authorization" not in request.headers
@@ -110,7 +97,7 @@ def test_a_synchronous_document_is_delivered_with_its_chunk_count(
     desk: Desk, services: Services, people: People, receiver: StandIn
 ):
     desk.listen(receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
-    new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
+    new = NewDocument(title="Kiln", text="The kiln is hot.", external_id="kiln")
     for _ in range(2):
         ingest(services.database, services.embedder, people.ann.principal, new)
     desk.courier.deliver()

@@ -19,11 +19,12 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
-    after_unmentioned,
+    after_indirect,
     judge,
     judge_by_contract,
     limit_to_ceiling,
     mean_similarity,
+    with_named_value,
 )
 from shared.generation.confidence_features import ConfidenceFeatures
 from shared.models.similarity_scale import SimilarityScale
@@ -56,15 +57,13 @@ def test_with_the_contract_s_settings_exactly_the_contract_s_threshold_is_enough
     assert by_contract(*[0.6] * 4, 0.5999) is Confidence.LOW
 
 
-def test_a_mean_of_exactly_the_threshold_is_enough_despite_binary_fractions(subtests: pytest.Subtests):
+def test_a_mean_of_exactly_the_threshold_is_enough_despite_binary_fractions():
     """The means are 0.75 and 0.60 to the last digit; a naive sum of floats falls short of some."""
     cases: list[tuple[tuple[float, ...], Confidence]] = [
         ((0.9, 0.8, 0.75, 0.7, 0.6), Confidence.HIGH), ((0.95, 0.95, 0.7, 0.4), Confidence.HIGH),
         ((0.7, 0.65, 0.6, 0.55, 0.5), Confidence.MEDIUM), ((0.95, 0.6, 0.55, 0.3), Confidence.MEDIUM),
     ]  # fmt: skip
-    for similarities, confidence in cases:
-        with subtests.test(similarities=similarities, confidence=confidence):
-            assert by_contract(*similarities) is confidence
+    assert [(similarities, by_contract(*similarities)) for similarities, _ in cases] == cases
 
 
 def test_the_mean_is_of_the_best_five_or_of_fewer():
@@ -175,13 +174,6 @@ def test_documents_with_different_values_are_medium_at_most():
     assert judgement.because[-1] == "Documents give different values for the same thing."
 
 
-def test_another_year_in_the_answer_is_medium_at_most():
-    high = calibrated(ConfidenceFeatures(1.0, 1.0))
-    replaced = after_unmentioned(high, "2024", names_another=True)
-    assert replaced.confidence is Confidence.MEDIUM
-    assert replaced.because[-1] == "The sentences quoted do not mention 2024."
-
-
 def test_the_local_model_has_the_calibration_that_was_measured():
     measured = json.loads((ROOT / "bench" / "results" / "confidence.json").read_text())
     assert CALIBRATIONS[measured["model"]] == Calibration.of(measured["calibration"])
@@ -241,3 +233,13 @@ def test_another_language_than_the_passage_s_has_its_own_calibration_where_there
     assert (same.confidence, same.thresholds) == (Confidence.LOW, calibration.thresholds)
     without = judge(features, [match()], replace(calibration, other_languages=None))
     assert (without.confidence, OTHER_LANGUAGE in without.because) == (Confidence.LOW, True)
+
+
+def test_an_indirect_answer_is_medium_at_most_and_a_named_value_medium_at_least():
+    high, low = (calibrated(ConfidenceFeatures(similarity, 0.0)) for similarity in (0.9, 0.1))
+    assert (high.confidence, low.confidence) == (Confidence.HIGH, Confidence.LOW)
+    assert after_indirect(high).confidence is Confidence.MEDIUM
+    assert after_indirect(low).confidence is Confidence.LOW
+    named = with_named_value(low)
+    assert (named.confidence, named.score) == (Confidence.MEDIUM, low.score)
+    assert len(named.because) == len(low.because) + 1

@@ -92,16 +92,15 @@ def test_function_words_of_the_question_do_not_count():
     assert features_of("What is it?", [MANUAL]).coverage == 0.0, "no other words"
 
 
-def test_identifiers_numbers_dates_and_names_that_no_match_contains_are_missing(subtests: pytest.Subtests):
-    for question, expected in {
+def test_identifiers_numbers_dates_and_names_that_no_match_contains_are_missing():
+    cases = {
         "What does the FL-900 weigh?": ("FL-900",),
         "Does it weigh 200 g?": ("200 g",),
         "What did it weigh in December 2031?": ("December 2031",),
         "Is the office of Coldtrace in Antwerp?": ("Antwerp",),
         "Is api.example.org its address?": ("api.example.org",),
-    }.items():
-        with subtests.test(question=question):
-            assert missing(question) == expected
+    }
+    assert {question: missing(question) for question in cases} == cases
 
 
 def test_what_a_match_contains_is_not_missing(subtests: pytest.Subtests):
@@ -156,11 +155,7 @@ def test_the_relevance_is_the_reranker_s_best():
         ("Wie schwer ist das Gerät mit seinem Akku?", MANUAL.text, True),
         ("¿Cuánto pesa el aparato con la batería?", MANUAL.text, True),
         ("How heavy is it?", MANUAL.text, False),
-        (
-            "Wie schwer ist das Gerät?",
-            "Das Gerät wiegt mit dem Akku 118 g, und Wind misst es nicht.",
-            False,
-        ),
+        ("Wie schwer ist das Gerät?", "Das Gerät wiegt mit dem Akku 118 g, und Wind misst es nicht.", False),
         # A table and a question of names have no clear language.
         ("Wie schwer ist das Gerät?", "| Modell | g |\n|---|---|\n| FL-300 | 118 |", False),
         ("FL-300 Akku", MANUAL.text, False),

@@ -80,9 +80,9 @@ def sentences(embedder: Embedder, question: str, *matches: Match) -> list[tuple[
 def corpus(embedder: Embedder) -> list[Match]:
     """Every chunk of the demo's documents."""
     matches: list[Match] = []
-    for file, _ in demo_files():
+    for file, user in demo_files():
         document = file.document
-        text, name = clean(document.text), f"{document.org_id} {document.external_id}"
+        text, name = clean(document.text), f"{user} {document.external_id}"
         fields: dict[str, Any] = {
             "title": document.title,
             "lang": document.lang,
@@ -144,6 +144,8 @@ STOPPED = "The kettle stopped on Monday at noon."
 FUSE = "The reason was a fuse in the kitchen that had blown."
 DESK, SUNDAYS = "Nadia Benali opens the service desk at 07:00.", "On Sundays it closes at 17:00."
 FREE, ELECTRIC = "Employees park free of charge.", "Beside the gate, spaces are meant for electric cars only."
+HEAD, SUCCEEDS = "Nadia Benali takes over as head of the desk.", "She succeeds Paul Anquetil."
+LIABILITY = "Rule 6 limits the liability to 750,000 euros."
 MEASURED = "These lifetimes of the battery were measured at +4 °C."
 START = "A new colleague goes through onboarding like this:"
 STEPS = ["1. Step with a badge.", "2. Step with a desk.", "3. Step with a rule."]
@@ -152,6 +154,12 @@ LOCK, RADIO = "A lock is set back to firmware 2.6 in the workshop.", "This is no
 OLD_TAMSIN = "The Old Tamsin has six cabins and a bar."
 PERMITS = "The harbour office issues permits for the pier."
 PROCESSORS = "| Mainwerk | Hosting |\n| Fjordpost | E-mail |\n| Signalhuset | Text messages |"
+FERRY = (
+    "The ferry leaves the pier at nine. The crossing takes forty minutes. Dogs travel free of charge. "
+    "The captain greets all guests. A ticket costs 12 euros."
+)
+CROSSING = ["The crossing takes forty minutes.", "A ticket costs 12 euros."]
+PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
 # By promise: a question, a document, and the sentences of it that are quoted.
 QUOTED: dict[str, tuple[str, str, list[str]]] = {
     "a heading is no answer": (LASTS, f"## The battery of the logger lasts how long\n{YEARS}", [YEARS]),
@@ -167,11 +175,22 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
         "Why was the billing service down and who owns the billing service?", f"{DOWN} {RETRIES} {OWNED}",
         [DOWN, RETRIES, OWNED],
     ),
+    "two facts": ("How long does the crossing take, and what does a ticket cost?", FERRY, CROSSING),
+    "in its order": ("What does a ticket cost and how long does the crossing take?", FERRY, CROSSING),
+    "its heading": ("What is the motor power of pump P-310?", PUMPS, ["Pump P-310: Motor power: 9 kW."]),
     "what a limit limits": (
         "Do employees park free of charge?", f"{FREE} {ELECTRIC} It rains.", [FREE, ELECTRIC]
     ),
     "the next sentence that refers to it": (
         "When does the service desk open?", f"{DESK} {SUNDAYS} It rains.", [DESK, SUNDAYS]
+    ),
+    "the next sentence that begins with a pronoun and names another": (
+        "Whom does Nadia Benali succeed as head of the desk?", f"{HEAD} {SUCCEEDS} Lunch is at noon.",
+        [HEAD, SUCCEEDS],
+    ),
+    "not for a part of one word": (
+        "Which rule limits the liability, and to what amount?",
+        f"{LIABILITY} Amounts of the deposit are paid to the office.", [LIABILITY],
     ),
     "a denial after the best sentence": (
         "Can a lock be set back to firmware 2.6 by radio?", f"{LOCK} {RADIO}", [LOCK, RADIO]
@@ -215,34 +234,35 @@ def test_the_sentences_that_answer_are_quoted_alone(subtests: pytest.Subtests, e
             assert spoken == [(1, sentence) for sentence in quoted]
 
 
-FERRY = (
-    "The ferry leaves the pier at nine. The crossing takes forty minutes. Dogs travel free of charge. "
-    "The captain greets all guests. A ticket costs 12 euros."
-)
-TWO_PARTS = {
-    "How long does the crossing take, and what does a ticket cost?": [
-        "The crossing takes forty minutes.",
-        "A ticket costs 12 euros.",
-    ],
-    "What does a ticket cost and how long does the crossing take?": [
-        "The crossing takes forty minutes.",
-        "A ticket costs 12 euros.",
-    ],
-}
-
-
-def test_each_part_of_a_question_is_answered(subtests: pytest.Subtests, embedder: Embedder):
-    for question, quoted in TWO_PARTS.items():
-        with subtests.test(question=question):
-            spoken = sentences(embedder, question, match(FERRY, "Timetable"))
-            assert spoken == [(1, sentence) for sentence in quoted]
-
-
 def test_an_excerpt_of_the_best_passage_is_shown_where_no_sentence_answers_directly(embedder: Embedder):
     """Nothing tells when the museum is open."""
     question = "How long does the crossing take, and when is the museum open?"
     draft = answer(embedder, question, match(FERRY, "Timetable"))
     assert draft.text == f'{INDIRECT}\n\nAccording to "Timetable": {FERRY} [1]'
+
+
+NO_VALUES = {
+    "How much is a ticket for the dinner on Friday night?": "Friday night is the dinner with a ticket.",
+    "How many members does the chess club have?": "The chess club is open to all members of the town.",
+    "When does the new bridge open?": "The new bridge opens to bicycles as well.",
+    "How long is the guarantee of the pump?": "The guarantee of the pump is in the leaflet.",
+    "Wie viele Besucher hatte das Museum?": "Das Museum freut sich über alle Besucher.",
+    "Wie hoch ist die Gebühr für den Parkplatz?": "Die Gebühr für den Parkplatz zahlt der Verein.",
+    "Wann schließt das Freibad?": "Das Freibad schließt bei Gewitter.",
+    "Combien coûte la carte de la piscine ?": "La carte de la piscine coûte moins aux élèves.",
+    "¿Cuánto cuesta la entrada del museo?": "La entrada del museo cuesta menos a los vecinos.",
+    "Hoeveel kost het kaartje van de veerboot?": "Het kaartje van de veerboot kost minder voor leden.",
+}
+
+
+def test_an_answer_without_the_number_or_time_that_the_question_asks_for_is_indirect(
+    subtests: pytest.Subtests, embedder: Embedder
+):
+    for question, text in NO_VALUES.items():
+        with subtests.test(question=question):
+            assert answer(embedder, question, match(text, "Notes")).is_indirect
+            with_value = text.replace(".", ", 5 euros, 3 March.")
+            assert not answer(embedder, question, match(with_value, "Notes")).is_indirect
 
 
 def test_an_excerpt_is_of_the_passage_that_the_search_ranked_first(embedder: Embedder):
@@ -295,7 +315,6 @@ def test_the_length_of_an_excerpt_is_limited(embedder: Embedder):
 GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expired certificate of the gateway."
 KETTLE = "The kettle switches off by a magnet.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
-PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
 SMOKE = "Smoke came out of the cabinet.\n\n## Cause\nWater had entered a battery of the cabinet."
 # A question, its documents, and the place of a sentence in the answer.
 PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
@@ -321,11 +340,6 @@ def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, emb
         with subtests.test(question=question):
             matches = [match(text, f"Document {number}") for number, text in enumerate(texts)]
             assert sentences(embedder, question, *matches)[place] == expected
-
-
-def test_a_fact_stands_under_its_heading(embedder: Embedder):
-    spoken = sentences(embedder, "What is the motor power of pump P-310?", match(PUMPS, "Data sheets"))
-    assert (1, "Pump P-310: Motor power: 9 kW.") in spoken
 
 
 def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
@@ -381,11 +395,13 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
 def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo."):
+    for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo.", "How to heat the kettle:"):
         with subtests.test(text=text):
             matches = (match(text, "Kettle"), match("## Other", "Other"))
             draft = answer(embedder, "How hot is the kettle?", *matches)
-            assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
+            assert draft == GeneratedText(
+                f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL, is_indirect=True
+            )
 
 
 def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):
@@ -407,12 +423,6 @@ def test_words_of_another_language_or_script_do_not_prevent_an_answer(
     for case, (question, passage) in cases.items():
         with subtests.test(case):
             assert passage.text in answer(embedder, question, passage).text
-
-
-def test_a_passage_that_only_introduces_something_is_quoted(embedder: Embedder):
-    text = "Steps to reset the device password quickly:"
-    draft = answer(embedder, "How do I reset the device password?", match(text, "Reset"))
-    assert text in draft.text
 
 
 def test_the_number_of_sentences_is_limited(embedder: Embedder):

@@ -35,7 +35,7 @@ def test_places_are_ordered_disjoint_and_within_a_paragraph(text: str):
         end = item.end
 
 
-def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
+def test_marks_of_markdown_are_removed():
     cases = {
         "**Never** mix *acid* and __base__.": "Never mix acid and base.",
         "See [the guide](https://a.example/b) and ![a picture](c.png).": "See the guide and a picture.",
@@ -45,9 +45,7 @@ def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
         "snake_case_name and 5 * 3 * 2 stay.": "snake_case_name and 5 * 3 * 2 stay.",
         "**Note.": "Note.",
     }
-    for text, expected in cases.items():
-        with subtests.test(text):
-            assert without_markup(text) == expected
+    assert {text: without_markup(text) for text in cases} == cases
 
 
 def test_rows_have_the_names_of_their_columns():
@@ -80,6 +78,24 @@ def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
     assert texts_and_kinds("Ann: no\nBen: yes\nAnn: no") == [("Ann: no.", fact), ("Ben: yes.", fact)]
     talk = texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")
     assert talk[0][1] is StatementKind.SENTENCE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Valid from: 2026-03-01", "Employer identification number: 01-0573846", "Phone: 08171-440",
+        "Amount due: EUR 512.40", "Gültig ab: 01.03.2026", "Kundennummer: 10017", "Échéance: 30/06/2026",
+        "Numéro de client: 88-104", "Fecha de pago: 15.04.2026", "Factuurnummer: 2026-118",
+    ],
+)  # fmt: skip
+def test_a_line_of_a_key_and_a_number_alone_is_a_fact(line: str):
+    text = f"Every member pays the fee of the club.\n\n{line}\n\nThe board decides on all other fees."
+    assert texts_and_kinds(text)[1] == (f"{line}.", StatementKind.FACT)
+
+
+def test_a_turn_of_a_speaker_alone_is_no_fact():
+    text = "The kettle of the west wing stopped.\n\nBen: yes\n\nAnn: We bought 4 kettles of blue steel in May"
+    assert [kind for _, kind in texts_and_kinds(text)] == [StatementKind.SENTENCE] * 2
 
 
 def test_headers_of_mails_are_left_out():

@@ -1,11 +1,33 @@
 """What a question asks for, by its words."""
 
+import pytest
+
 from shared.generation.question_form import MAX_PARTS, QuestionForm, has_word
 
 
 def test_the_parts_of_a_question_are_counted_and_bounded():
     assert QuestionForm.of("What is the fee, and where do I pay?").parts == 2
     assert QuestionForm.of("and what " * 1000).parts == MAX_PARTS
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which clause limits the liability, and to what amount?",
+        "Who signed the lease, and on which date?",
+        "What is the fee and for whom is it waived?",
+        "Bis zu welchem Betrag gilt die Freigabe und auf welche Kostenstelle geht sie?",
+        "Wann beginnt der Kurs und in welchem Raum findet er statt?",
+        "Qui dois-je appeler, et à quel numéro ?",
+        "Qui suit le dossier, et pour quelle date ?",
+        "¿Cuál era el crédito y en cuánto quedó?",
+        "¿Quién firma el acta y en qué fecha?",
+        "Wie leidt het overleg en in welke zaal is het?",
+    ],
+)
+def test_the_second_part_may_begin_with_a_preposition(question: str):
+    assert QuestionForm.of(question).parts == 2
+    assert QuestionForm.of("Who runs the shop and the bar of which I read?").parts == 1
 
 
 def test_a_question_word_may_be_behind_a_preposition():

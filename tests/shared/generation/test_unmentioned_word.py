@@ -6,8 +6,9 @@ import pytest
 
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
-from shared.generation.unmentioned_word import replaced_version, unmentioned_word
-from shared.types import ExtractedSentence, GeneratedText
+from shared.generation.refusal_texts import not_mentioned
+from shared.generation.unmentioned_word import replaced_version, unmentioned_note, unmentioned_word
+from shared.types import ExtractedSentence, GeneratedText, Match
 from tests.shared.examples import match
 
 WAVES = "The wave limit of the ferry is two metres."
@@ -33,11 +34,15 @@ QUESTIONS = {
 }  # fmt: skip
 
 
+def extracted(question: str, passage: Match) -> GeneratedText:
+    return extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
+
+
 @pytest.mark.parametrize("promise", QUESTIONS)
 def test_a_noun_that_the_sentences_lack_is_named(promise: str):
     question, text, word = QUESTIONS[promise]
     passage = match(text, "Winter timetable")
-    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
+    draft = extracted(question, passage)
     assert draft.sentences or word is None
     assert unmentioned_word(question, draft, [passage]) == word
 
@@ -45,8 +50,7 @@ def test_a_noun_that_the_sentences_lack_is_named(promise: str):
 def test_of_two_nouns_the_one_in_fewer_passages_is_named():
     question = "What is the wave limit of the ferry for the wind in the harbour?"
     passage, other = match(WAVES, "Timetable"), match("The harbour is open.", "Port")
-    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
-    assert unmentioned_word(question, draft, [passage, other]) == "wind"
+    assert unmentioned_word(question, extracted(question, passage), [passage, other]) == "wind"
 
 
 def test_a_model_s_answer_has_no_quoted_sentences():
@@ -60,16 +64,8 @@ def test_a_model_s_answer_has_no_quoted_sentences():
         ("What did the ferry cost in 2024?", "In 2023 the ferry cost 900 euros, in 2024 it cost 950.", None),
         ("What is new in version 2.9.4?", "Version 2.9.13 has a new timetable of the ferry.", "2.9.4"),
         ("What did the ferry cost in 2024?", "The ferry cost 900 euros.", None),
-        (
-            "What did the ferry cost in the third quarter?",
-            "In the second quarter the ferry cost 9 euros.",
-            "third",
-        ),
-        (
-            "How much did it cost in the fourth quarter?",
-            "In the first quarter the ferry cost 9 euros.",
-            "fourth",
-        ),
+        ("What did it cost in the third quarter?", "In the second quarter it cost 9 euros.", "third"),
+        ("How much was it in the fourth quarter?", "In the first quarter the ferry cost 9 euros.", "fourth"),
         ("What did it cost in the first quarter?", "In the first and second quarter it cost 9 euros.", None),
         ("What did the ferry cost in the third quarter?", "In 2023 the ferry cost 9 euros.", None),
         ("Wie teuer war die Fähre im ersten Quartal?", "Ein erstes Quartal der Fähre kostete 9 Euro.", None),
@@ -89,12 +85,8 @@ def test_a_model_s_answer_has_no_quoted_sentences():
 def test_another_year_or_version_in_the_place_of_the_question_s_is_named(
     question: str, text: str, word: str | None
 ):
-    passage = match(text, "Timetable")
-    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
-    assert replaced_version(question, draft) == word
-    titled = match(text, f"Timetable {word}")
-    draft = extract(question, [titled], cite([titled]), lambda texts, _: [[0.1] for _ in texts])
-    assert replaced_version(question, draft) is None
+    assert replaced_version(question, extracted(question, match(text, "Timetable"))) == word
+    assert replaced_version(question, extracted(question, match(text, f"Timetable {word}"))) is None
 
 
 def test_a_version_that_only_the_excerpt_mentions_is_not_called_unmentioned():
@@ -103,3 +95,33 @@ def test_a_version_that_only_the_excerpt_mentions_is_not_called_unmentioned():
     assert replaced_version(question, GeneratedText("", "m", sentences=(cost,))) == "2024"
     shown = GeneratedText("", "m", sentences=(cost, replace(rain, is_excerpt=True)))
     assert replaced_version(question, shown) is None
+
+
+# The passage is on the subject, and lacks the noun.
+UNMENTIONED = [
+    (
+        "How many employees did Kestrel Foods have in 2025?",
+        "Kestrel Foods made 62 euros in 2025.",
+        "employees",
+    ),
+    ("What was Corvane's marketing budget in 2025?", "Corvane sold 9 licences in 2025.", "marketing"),
+    ("Which insurance must Norwick maintain?", "Norwick is the supplier of the cranes.", "insurance"),
+    ("Which carrier brings the rollers of the order?", "The rollers are of steel and red.", "carrier"),
+    ("Welche versicherung braucht der Lieferant?", "Der Lieferant sitzt in Hull.", "versicherung"),
+    ("Quel transporteur livre les rouleaux ?", "Les rouleaux sont en acier rouge.", "transporteur"),
+    ("Quelle garantie couvre la toiture ?", "La toiture est en zinc et en bois.", "garantie"),
+    ("¿Qué empresa recoge la basura?", "La basura se recoge los lunes y martes.", "empresa"),
+    ("¿Cuántos empleados trabajan en la fábrica?", "La fábrica es de 1925 y muy grande.", "empleados"),
+    ("Welke vervoerder levert de rollen?", "De rollen zijn van rood staal en zwaar.", "vervoerder"),
+]
+
+
+@pytest.mark.parametrize(("question", "text", "word"), UNMENTIONED)
+def test_a_note_names_the_noun_that_no_passage_mentions(question: str, text: str, word: str):
+    """Before an indirect answer, and not if another passage mentions the noun."""
+    passage, other = match(text, "Notes"), match(f"A {word} is in the annex.", "Annex")
+    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.0] for _ in texts])
+    indirect = replace(draft, is_indirect=True)
+    assert unmentioned_note(question, indirect, [passage]) == not_mentioned(question, [word])
+    assert unmentioned_note(question, indirect, [passage, other]) == ""
+    assert unmentioned_note(question, replace(draft, is_indirect=False), [passage]) == ""

@@ -7,10 +7,8 @@ from tests.shared.graph.reading import names
 NAMED = [
     ("We met Rosa Keane in Mallow.", ["Rosa Keane", "Mallow"]),
     ("He was the son of Boso the Elder.", ["Boso the Elder"]),
-    (
-        "It was signed by Ludwig van Beethoven and Oscar de la Renta.",
-        ["Ludwig van Beethoven", "Oscar de la Renta"],
-    ),
+    ("It was signed by Ludwig van Beethoven and Oscar de la Renta.",
+     ["Ludwig van Beethoven", "Oscar de la Renta"]),
     ("Ladle, which reads the files, is down.", ["Ladle"]),
     ("| Letter | Who |\n|---|---|\n| D | Clarendon (frames) |\n| E | Halden |", ["Clarendon", "Halden"]),
     ("Amounts:\nTeasel: 74,000 granted of 90,000.", ["Teasel"]),
@@ -30,7 +28,7 @@ NAMED = [
     # A later heading has only names of the text, and in German capitals alone are no names.
     ("Yes.\n\n# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.", ["Frostline Cloud"]),
     ("Die Anlage und der Fahrer sind nicht mit Rosa Keane und XGH verbunden.", ["Rosa Keane", "XGH"]),
-]
+]  # fmt: skip
 QUOTED = [
     ('They saw "The Straw Hat" again.', ["The Straw Hat"]),
     ("Man nennt es „Die Blaue Stunde“.", ["Die Blaue Stunde"]),

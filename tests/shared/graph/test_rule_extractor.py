@@ -163,19 +163,15 @@ def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(su
     rows = [
         ("Harry & Son is a 1984 drama film.", {"Harry & Son"}),
         ("Interview with a Hitman was a film of 2012.", {"Interview with a Hitman"}),
-        (
-            "Stuart Peter Townsend (born 15 December 1972) is an actor.",
-            {"Stuart Peter Townsend", "Stuart Townsend"},
-        ),
+        ("Stuart Peter Townsend (born 15 December 1972) is an actor.",
+         {"Stuart Peter Townsend", "Stuart Townsend"}),
         ('Andrew Alan "Drew" Fuller (born 1980) is an actor.', {'Andrew Alan "Drew" Fuller', "Drew Fuller"}),
         ("Edmund Irvine Jr. (born 1965) was a driver.", {"Edmund Irvine Jr.", "Edmund Irvine"}),
         ("The Amsel Park Museum (1984) is a museum.", {"Amsel Park Museum"}),
         ("Choi Jin-ri, better known by her stage name Sulli, is an actress.", {"Choi Jin-ri", "Sulli"}),
         ('"Act of War: Direct Action" is a game.', {"Act of War: Direct Action"}),
-        (
-            "The Lisbon Depot (formerly called the Tagus Hall) was built in 1950.",
-            {"Lisbon Depot", "Tagus Hall"},
-        ),
+        ("The Lisbon Depot (formerly called the Tagus Hall) was built in 1950.",
+         {"Lisbon Depot", "Tagus Hall"}),
         ("March and April were cold.", set()),
         ("Mr Brown is a member of the Payments Team.", {"Brown"}),
         ("Perrin Vale received a new plate.", set()),
@@ -187,7 +183,7 @@ def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(su
         ("If Anna (born 1990) is a guest, call.", set()),
         ("Our Kettle is the best.", set()),
         ("Most of what we sell is a service.", set()),
-    ]
+    ]  # fmt: skip
     for text, subjects in rows:
         with subtests.test(text=text):
             assert {name.name for name in read(text, NEUTRAL).names if name.weight == 1} == subjects

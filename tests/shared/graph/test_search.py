@@ -13,7 +13,6 @@ from tests.functions.app_server import services_with
 from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
 from tests.hosted_reranker import MODEL, hosted_reranker
 
-LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 GRAPH_QUERY = Query(QUESTION, top_k=3)
 
 
@@ -26,35 +25,6 @@ def graph_people(services: Services, shared_people: People) -> People:
     """People of whom ann's org knows this; for tests that only read."""
     put_all(services, shared_people.ann)
     return shared_people
-
-
-@pytest.mark.parametrize("query", [replace(GRAPH_QUERY, mode=mode, graph=True) for mode in LEGS] + [
-    replace(GRAPH_QUERY, mode=Mode.GRAPH), replace(GRAPH_QUERY, mode=Mode.GRAPH, graph=True)
-], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
-def test_a_connected_document_is_found_with_its_explanation(
-    services: Services, graph_people: People, query: Query
-):
-    result = pipeline.search(services, graph_people.ann.principal, query)
-    brought = {match.title for match in result.matches if match.graph_sourced}
-    legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
-    assert brought == set(titles(result)) - set(
-        titles(pipeline.search(services, graph_people.ann.principal, legs))
-    )
-    # By meaning alone everything is a little like the question: the graph has less to add.
-    assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
-    scores = [match.score for match in result.matches]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    assert result.graph
-    edges = {(edge.source, edge.type, edge.target): edge for edge in result.graph.edges}
-    owned = edges["billing_service", "OWNED_BY", "kestrel"]
-    assert owned.confidence == pytest.approx(0.9)
-    assert set(owned.evidence) <= set(result.graph.evidence)
-    entities = {entity.id: entity for entity in result.graph.entities}
-    assert (entities["kestrel"].name, entities["kestrel"].kind) == (TEAM, "team")
-    assert [result.id for result in entities.values() if result.is_seed] == ["billing_service"]
-    assert {end for edge in result.graph.edges for end in (edge.source, edge.target)} <= set(entities)
-    assert (result.graph_ms > 0, result.graph.complete) == (True, True)
 
 
 def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: People):

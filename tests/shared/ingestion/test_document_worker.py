@@ -32,6 +32,7 @@ from tests.functions.app_server import proxy_to, services_with
 from tests.shared import sample_files
 from tests.sql import passages
 from tests.stand_in_server import Reply, Request, StandIn
+from tests.verify.test_run import sql_of
 
 Row = dict[str, Any]
 
@@ -328,14 +329,6 @@ def test_a_url_of_a_page_without_content_fails(ann: Member, abroad: Worker, site
     assert ann.row(row)["title"] == "Печь"
 
 
-def test_a_busy_url_is_tried_again_after_its_pause(ann: Member, abroad: Worker, site: StandIn, world: World):
-    site.replies(Reply(status=429, body=b"", headers={"Retry-After": "3000"}))
-    row = ann.bring_url(site.url)
-    assert abroad.work() == BatchResult(claimed=1, postponed=1)
-    statement = "select due_at > now() + interval '2900 s' from rag.jobs where document_id = %s"
-    assert world.sql(statement, row["id"]) == [(True,)]
-
-
 def test_a_url_s_content_is_kept_until_it_changes(ann: Member, abroad: Worker, site: StandIn):
     site.replies(page(HOT), Reply(status=404, body=b""))
     first = ann.bring_url(site.url)
@@ -448,10 +441,12 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
         assert ann.row(document)["error_code"] == "file_too_large"
 
 
-def test_an_unresponsive_url_is_retried(ann: Member, world: World, abroad: Worker, site: StandIn):
-    site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
+def test_a_busy_url_is_retried_after_its_pause(ann: Member, world: World, abroad: Worker, site: StandIn):
+    site.replies(Reply(status=429, body=b"", headers={"Retry-After": "3000"}), page(HOT))
     document = ann.bring_url(site.url)
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
+    pause = "select due_at > now() + interval '2900 s' from rag.jobs where document_id = %s"
+    assert world.sql(pause, document["id"]) == [(True,)]
     waiting = ann.row(document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, document)
@@ -660,11 +655,10 @@ def test_a_permanently_failing_document_ends(ann: Member, world: World, jobs: Jo
 class Broken:
     """An embedder with an unexpected fault."""
 
-    model, forms, remote, is_fast, window, passage_tokens = (
+    model, forms, remote, window, passage_tokens = (
         "all-MiniLM-L6-v2",
         NO_FORMS,
         False,
-        True,
         256,
         128,
     )
@@ -714,6 +708,23 @@ def test_a_job_that_kills_its_workers_is_given_up(ann: Member, world: World, job
     assert jobs.claim("ingestion", 1) == []
     ended = ann.row(document)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
+
+
+def test_an_upload_of_a_user_who_left_fails_and_an_admin_runs_it_again(
+    ann: Member, people: People, world: World, worker: Worker
+):
+    document = ann.bring("The kiln is hot.")
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    for _ in range(16):
+        assert worker.work().completed == 0
+        assert_due(world, document)
+    assert worker.work() == BatchResult()
+    ((job, code),) = world.sql(
+        "select id::text, error_code from rag.jobs where document_id = %s", document["id"]
+    )
+    assert code == "processing_failed"
+    assert people.ada.rpc("rag_retry_jobs", {"job_ids": [job]}).json() == [job]
+    assert worker.work() == BatchResult(claimed=1, completed=1)
 
 
 def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
@@ -848,6 +859,32 @@ def test_the_collection_s_chunking_settings_apply(ann: Member, worker: Worker):
     assert ann.row(document)["chunk_count"] >= 8
     info = ann.info(document)
     assert (info["chunk_size"], info["chunk_overlap"]) == (32, 0)
+
+
+def test_the_documented_statement_processes_documents_again(
+    ann: Member, people: People, world: World, worker: Worker
+):
+    """Those with larger chunks only. Title, metadata and id stay; the passages are new."""
+    (_, statement) = sql_of("operations.md", "Process stored documents again")
+    long = ann.with_collection("long", config={"chunk_size": 128, "chunk_overlap": 0})
+    document = long.bring("The kiln is hot today. " * 40)
+    worker.work()
+    change = {"document_id": document["id"], "changes": {"title": "Oven", "metadata": {"a": 1}}}
+    ann.actor.rpc("rag_update_document", change)
+    smaller = {"collection_id": long.home, "config": {"chunk_size": 32}}
+    assert ann.actor.rpc("rag_update_collection", smaller).status_code == 200
+    text = statement.replace("<org>", people.acme.id).replace("<collection>", long.home)
+    world.sql(text)
+    assert worker.work() == BatchResult()
+    before = long.row(document)
+    world.sql(text.replace("256", "32"))
+    assert worker.work() == BatchResult(claimed=1, completed=1)
+    after = long.row(document)
+    assert (before["processing_info"]["chunk_size"], after["processing_info"]["chunk_size"]) == (128, 32)
+    assert (after["id"], after["title"], after["metadata"]) == (document["id"], "Oven", {"a": 1})
+    assert after["chunk_count"] > before["chunk_count"]
+    world.sql(text.replace("256", "32"))
+    assert worker.work() == BatchResult()
 
 
 def test_a_chunk_beyond_the_embedder_s_window_is_reported(ann: Member, worker: Worker):

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openpyxl import Workbook
@@ -46,10 +47,12 @@ def test_texts_are_parsed(subtests: pytest.Subtests):
         (b"def f():\n    pass", "a.py", "text/plain", "def f():\n    pass", "code"),
         (b"select 1;", "a.sql", None, "select 1;", "text"),
         (b"<svg><title>Kiln</title></svg>", "a.svg", None, "svg:\n  title: Kiln", "xml"),
+        (b'<o:list xmlns:o="urn:x"><item id="1"><name>Clay</name></item><p>A <b>hot</b> kiln.</p><!-- no -->'
+         b"</o:list>", "a.xml", None, "list:\n  item id=1:\n    name: Clay\n  p: A hot kiln.", "xml"),
         (b'{"cells": []}', "a.ipynb", None, '{\n "cells": []\n}', "json"),
         (b"<!DOCTYPE html>\n<p>Kiln \xe9", None, None, "Kiln \u00e9", "html"),
         (f"Ket{ZERO_WIDTH}tle{BIDIRECTIONAL}\r\n".encode(), "a.txt", None, "Kettle", "text"),
-    ]
+    ]  # fmt: skip
     for data, name, sent_as, text, kind in cases:
         with subtests.test(data=data, name=name, sent_as=sent_as):
             document = convert(data, name, sent_as)
@@ -84,11 +87,6 @@ def test_a_table_is_detected_for_every_separator(subtests: pytest.Subtests):
 def test_a_table_row_is_one_line_whatever_its_content():
     text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
     assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
-
-
-def test_json_makes_the_round_trip():
-    value = {"name": "kiln", "hot": [1280, 1.5, None, True], "in": {"deep": "wörter"}}
-    assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
 
 
 def test_numbers_of_json_stay_as_they_are_written():
@@ -156,21 +154,19 @@ def test_the_time_of_markdown_grows_with_its_length():
 HTML_OBJECT = "<IPython.core.display.HTML object>"
 
 
+def shown(**data: str) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data}
+
+
 def test_a_notebook_is_its_texts_code_and_outputs():
     table = "<table><tr><th>Port</th></tr><tr><td>Skar</td></tr></table>"
     outputs = [
         {"output_type": "stream", "text": ["\x1b[31mread\x1b[0m\n", "two ports\n"]},
         {"output_type": "execute_result", "data": {"text/html": [table], "text/plain": ["Port"]}},
-        {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo+", "text/plain": "<Figure>"}},
+        shown(**{"image/png": "iVBORw0KGgo+", "text/plain": "<Figure>"}),
         {"output_type": "error", "ename": "ValueError", "evalue": "no ship", "traceback": ["\x1b[0;31m"]},
-        {
-            "output_type": "display_data",
-            "data": {"text/html": "<b>3 <i>ships</i></b>", "text/plain": HTML_OBJECT},
-        },
-        {
-            "output_type": "display_data",
-            "data": {"text/html": "<pre>{'a': 1}</pre>", "text/plain": "{'a': 1}"},
-        },
+        shown(**{"text/html": "<b>3 <i>ships</i></b>", "text/plain": HTML_OBJECT}),
+        shown(**{"text/html": "<pre>{'a': 1}</pre>", "text/plain": "{'a': 1}"}),
         {"output_type": "stream", "text": "```\ncode\n```\n~~~~\n"},
     ]
     cells = [
@@ -266,6 +262,7 @@ def test_a_page_is_decoded_by_its_declared_charset(subtests: pytest.Subtests):
     pages = {
         "UTF-8": "<p>größer</p>".encode(),
         "declared": b'<meta charset="iso-8859-1"><p>gr\xf6\xdfer</p>',
+        "declared with spaces": b'<meta content="text/html; charset = macintosh"><p>gr\x9a\xa7er</p>',
         "undeclared": b"<p>gr\xf6\xdfer</p>",
         "marked": "<p>größer</p>".encode("utf-16"),
         "unknown": b'<meta charset="no-such"><p>gr\xc3\xb6\xc3\x9fer</p>',
@@ -275,22 +272,14 @@ def test_a_page_is_decoded_by_its_declared_charset(subtests: pytest.Subtests):
             assert convert(data, "a.html", None).text == "größer"
 
 
-def test_xml_is_an_outline_of_names_and_texts():
-    item, running = '<item id="1"><name>Clay</name></item>', "<p>A <b>hot</b> kiln.</p><!-- no -->"
-    data = f'<o:list xmlns:o="urn:x">{item}{running}</o:list>'
-    text = "list:\n  item id=1:\n    name: Clay\n  p: A hot kiln."
-    assert convert(data.encode(), "a.xml", None).text == text
-
-
-def test_a_file_s_type_is_decided_by_its_bytes(subtests: pytest.Subtests):
-    for data, name, kind in (
+def test_a_file_s_type_is_decided_by_its_bytes():
+    cases = (
         (sample_files.pdf(1), "lies.txt", "pdf"),
         (sample_files.docx(), "lies.pdf", "docx"),
         (sample_files.epub(), "lies.docx", "epub"),
         (b"\n\n" + sample_files.pdf(1), "late.pdf", "pdf"),
-    ):
-        with subtests.test(name, kind=kind):
-            assert convert(data, name, "text/plain").kind == kind
+    )
+    assert tuple((data, name, convert(data, name, "text/plain").kind) for data, name, _ in cases) == cases
 
 
 # -- refused files ----------------------------------------------------------------------------------
@@ -331,14 +320,6 @@ def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests
         "half of XML": (b"<a><b></a>", "a.xml", "processing_failed"),
         "a billion laughs": (sample_files.BILLION_LAUGHS, "a.xml", "processing_failed"),
         "deep XML": (b"<a>" * 100_000 + b"</a>" * 100_000, "a.xml", "processing_failed"),
-    }
-    for case, (data, name, code) in broken.items():
-        with subtests.test(case):
-            assert_refused(data, name, code)
-
-
-def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Subtests):
-    broken: dict[str, tuple[bytes, str, str]] = {
         "many members": (sample_files.docx_of_many_members(), "a.docx", "file_too_large"),
         "a password": (sample_files.pdf(password="secret"), "a.pdf", "password_protected"),
         "half a PDF": (sample_files.pdf()[:600], "a.pdf", "processing_failed"),
@@ -347,32 +328,19 @@ def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Sub
         "a DOCX of nonsense": (archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
         "a PPTX of nonsense": (archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
         "an XLSX of nonsense": (archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
-        "a book without chapters": (
-            archive({"META-INF/container.xml": "<x/>"}),
-            "a.epub",
-            "processing_failed",
-        ),
+        "a book of nonsense": (archive({"META-INF/container.xml": "<x/>"}), "a.epub", "processing_failed"),
         "a zip bomb": (sample_files.zip_bomb(), "a.docx", "file_too_large"),
     }
     for case, (data, name, code) in broken.items():
         with subtests.test(case):
-            assert_refused(data, name, code)
-
-
-def assert_refused(data: bytes, name: str, code: str) -> None:
-    with pytest.raises(UnreadableDocument) as refused:
-        convert(data, name, None)
-    assert refused.value.code == code
-    assert isinstance(refused.value, InvalidRequest)
+            with pytest.raises(UnreadableDocument) as refused:
+                convert(data, name, None)
+            assert refused.value.code == code
+            assert isinstance(refused.value, InvalidRequest)
 
 
 def test_an_external_entity_is_not_loaded():
     assert convert(sample_files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
-
-
-def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
-    with pytest.raises(UnreadableDocument):
-        convert(b"<div>" * 100_000 + b"words", "a.html", None)
 
 
 @pytest.mark.long
@@ -403,22 +371,7 @@ SOUNDS = [b"ID3\x04", b"\xff\xfb\x90", b"OggS\0", b"RIFF....WAVEfmt", b"\0\0\0\x
 PICTURES = [b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"II*\0", b"RIFF....WEBP", b"\0\0\0\x18ftypheic"]
 
 
-def test_a_text_in_another_encoding_is_refused_with_advice(subtests: pytest.Subtests):
-    for name in ("a.txt", "a.csv"):
-        with subtests.test(name=name):
-            with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
-                convert("Größe,1".encode("cp1252"), name, None)
-            assert refused.value.code == "not_text"
-
-
-def test_the_charset_of_a_page_may_have_spaces():
-    page = b'<meta http-equiv=Content-Type content="text/html; charset = iso-8859-6">' + "كلمة".encode(
-        "iso-8859-6"
-    )
-    assert convert(page, "a.html", None).text == "كلمة"
-
-
-def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
+def test_a_program_s_default_title_is_not_a_title():
     cases: list[tuple[str, str | None]] = [
         ("untitled", None), ("(untitled)", None), ("unknown", None), ("PowerPoint Presentation", None),
         ("Untitled-1", None), ("Document1", None), ("Microsoft Word - kiln.docx", None),
@@ -426,9 +379,7 @@ def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
         ("Microsoft Word - Document1", None), ("Unknown kilns", "Unknown kilns"),
         ("Kilns (untitled)", "Kilns (untitled)"),
     ]  # fmt: skip
-    for title, own in cases:
-        with subtests.test(title=title):
-            assert own_title(title) == own
+    assert [(title, own_title(title)) for title, _ in cases] == cases
 
 
 def test_the_main_part_of_a_docx_may_have_another_name():
@@ -492,9 +443,7 @@ def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subt
             convert(data, "lies.txt", "text/plain")
 
 
-def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(
-    subtests: pytest.Subtests,
-):
+def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(subtests: pytest.Subtests):
     for data in PICTURES:
         with subtests.test(data=data), pytest.raises(UnsupportedFileType, match="tesseract"):
             convert(data, "lies.txt", "text/plain")
@@ -503,11 +452,9 @@ def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them
     assert refused.value.code == "no_text"
 
 
-def test_a_text_that_starts_like_an_image_is_a_text(subtests: pytest.Subtests):
+def test_a_text_that_starts_like_an_image_is_a_text():
     cases: list[str] = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
-    for text in cases:
-        with subtests.test(text=text):
-            assert convert(text.encode(), "a.txt", None).text == text
+    assert [text for text in cases if convert(text.encode(), "a.txt", None).text != text] == []
 
 
 TESSERACT = """#!/bin/sh
@@ -642,10 +589,7 @@ def test_a_title_of_another_file_is_replaced_by_the_first_heading():
     for title, shown in (
         ("Agenda of the harbour board, November 2008", "Chapter 1: Firing"),
         ("Chapter 1: Firing of stoneware", "Chapter 1: Firing of stoneware"),
-        (
-            "Chapter on firing, annual report, financial statements",
-            "Chapter on firing, annual report, financial statements",
-        ),
+        (report := "Chapter on firing, annual report, financial statements", report),
     ):
         assert convert(sample_files.pdf(1, title=title), "a.pdf", None).title == shown
     # The words of a title may stand on the second page alone.

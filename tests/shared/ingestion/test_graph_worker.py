@@ -18,10 +18,11 @@ from shared.ingestion.document_worker import Worker
 from shared.ingestion.entities_of_chunks import extract_rows
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs, work_until
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared.ingestion.test_document_worker import assert_due, bring
 from tests.shared.ingestion.test_document_worker_killed import Killed
 from tests.sql.passages import put
@@ -49,9 +50,7 @@ def entities(world: World, document: str) -> list[str]:
 def test_entities_are_extracted_during_ingestion(
     services: Services, people: People, world: World, builder: GraphWorker
 ):
-    document = NewDocument(
-        people.acme.id, "Billing service", "The Billing service is owned by the Ledger Team."
-    )
+    document = NewDocument("Billing service", "The Billing service is owned by the Ledger Team.")
     stored = ingest(services.database, services.embedder, people.ann.principal, document)
     assert state(world, stored.document_id) == (1, 0, 0, False, False, None)
     assert "ledger team" in entities(world, stored.document_id)
@@ -76,7 +75,7 @@ def test_nothing_is_extracted_with_the_graph_off(
     home = collections.create(services.database, caller, request)
     upload = bring(services, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
-    document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
+    document = NewDocument("Billing", "The Ledger Team owns it.", external_id="b")
     config = ChunkingConfig.of_collection(home)
     (stored,) = ingest_many(services.database, services.embedder, caller, "off", [document], config=config)
     assert stored
@@ -91,7 +90,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
         raise RecursionError
 
     monkeypatch.setattr("shared.ingestion.entities_of_chunks.extract", broken)
-    document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
+    document = NewDocument("Billing", "The Ledger Team owns it.")
     stored = ingest(services.database, services.embedder, people.ann.principal, document)
     assert stored.chunks == 1
     assert state(world, stored.document_id) == (0, 0, 0, False, False, None)
@@ -106,14 +105,6 @@ def test_a_long_document_is_extracted_in_parts():
 
 
 # -- by the worker -------------------------------------------------------------------------------------
-
-
-def test_the_worker_extracts_pending_documents(people: People, world: World, builder: GraphWorker):
-    document = put(world, people.ann, *TEXTS)
-    assert work_until(builder.build, time.monotonic() + 30) == (BatchResult(claimed=1, completed=1), True)
-    assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
-    assert state(world, document) == (1, 0, 0, False, False, None)
-    assert builder.build() == BatchResult()
 
 
 def test_a_long_document_is_released_for_other_workers(

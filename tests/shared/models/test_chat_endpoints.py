@@ -89,12 +89,7 @@ def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "temperature must be between 0 and 2",
-        "Invalid request.",
-        "Invalid value for 'temperature'",
-    ],
+    "words", ["temperature must be between 0 and 2", "Invalid request.", "Invalid value for 'temperature'"]
 )
 @pytest.mark.parametrize("author", [Author.CALLER, Author.PRODUCT_AND_CALLER])
 def test_a_user_s_wrong_value_changes_no_request_of_another_user(

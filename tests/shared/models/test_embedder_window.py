@@ -95,7 +95,3 @@ def test_a_window_is_read_again_after_a_failure(service: StandIn, monkeypatch: p
         "shared.models.openai_embedder.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
     )
     assert (small.window, small.window) == (256, 256)
-
-
-def test_openai_s_window_is_known():
-    assert (embedder().window, embedder().passage_tokens) == (8191, 512)

@@ -95,10 +95,7 @@ class Endpoint:
         self.way, self.dimensions, self.refusals, self.bodies = way, dimensions, 0, list[dict[str, Any]]()
 
     def refuses(self, body: dict[str, Any]) -> bool:
-        rule, texts = (
-            self.way.get("refuses"),
-            [body["input"]] if isinstance(body["input"], str) else body["input"],
-        )
+        rule, texts = self.way.get("refuses"), texts_of(body)
         match rule:
             case None:
                 return False
@@ -154,7 +151,7 @@ def embedder_of(service: StandIn, way: dict[str, Any], **fields: Any) -> Embedde
 def ingest(embedder: Embedder, refused: int) -> list[dict[str, Any]]:
     """The rows of as many documents, whose titles have their number."""
     texts = [REFUSED if number == refused else "A short text." for number in range(COUNT)]
-    documents = [NewDocument(None, f"Report {number:03}", text) for number, text in enumerate(texts)]
+    documents = [NewDocument(f"Report {number:03}", text) for number, text in enumerate(texts)]
     return chunk_and_embed(embedder, documents, ChunkingConfig(is_graph_enabled=False))
 
 

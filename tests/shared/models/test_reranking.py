@@ -104,14 +104,10 @@ def test_without_a_provider_there_is_no_reranker():
 def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(subtests: pytest.Subtests):
     for provider in HOSTED:
         with subtests.test(provider=provider):
-            reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x")
-            assert isinstance(reranker, HostedReranker)
-            assert reranker.model == APIS[provider].model
-            another = chosen(
-                rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x", rag_rerank_model="another"
-            )
-            assert another is not None
-            assert another.model == "another"
+            for own, model in (({}, APIS[provider].model), ({"rag_rerank_model": "another"}, "another")):
+                reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x", **own)
+                assert isinstance(reranker, HostedReranker)
+                assert reranker.model == model
 
 
 def test_a_provider_without_a_key_is_always_refused(subtests: pytest.Subtests):
@@ -123,12 +119,7 @@ def test_a_provider_without_a_key_is_always_refused(subtests: pytest.Subtests):
 
 
 def test_settings_without_effect_are_refused(subtests: pytest.Subtests):
-    values = {
-        "enabled": True,
-        "api_key": "key-7f3x",
-        "url": "https://rerank.example/7f3x",
-        "model": "another-7f3x",
-    }
+    values = {"enabled": True, "api_key": "key-7f3x", "url": "https://a.example/7f3x", "model": "7f3x"}
     for field, value in values.items():
         name = f"rag_rerank_{field}"
         with subtests.test(name=name):

@@ -18,11 +18,12 @@ from local import ROOT
 from local.stack import Stack
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.observability import opentelemetry
 from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared.app_lifespan import started_client
 from tests.stand_in_server import Reply, StandIn
 
@@ -74,7 +75,7 @@ def by_start(span: Span) -> int:
 @pytest.fixture
 def document(services: Services, people: People) -> str:
     assert people.ann.org
-    new = NewDocument(people.ann.org.id, "The vault door", "The code of the vault door is QUARTZ-5521.")
+    new = NewDocument("The vault door", "The code of the vault door is QUARTZ-5521.")
     return ingest(services.database, services.embedder, people.ann.principal, new).document_id
 
 
@@ -245,11 +246,8 @@ def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
     question, org = QUESTION["query_text"], people.acme.id
     echo = {"model": "ZEBRAFISH", "id": "ZEBRAFISH"}
     embedding = {"object": "embedding", "index": 0, "embedding": vector(1)}
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": "ZEBRAFISH."},
-        "finish_reason": "ZEBRAFISH",
-    }
+    message = {"role": "assistant", "content": "ZEBRAFISH."}
+    choice = {"index": 0, "message": message, "finish_reason": "ZEBRAFISH"}
     with StandIn() as stand_in, StandIn() as embedder, StandIn() as reranker, StandIn() as gateway:
         embedder.replies(Reply(json={**echo, "data": [embedding], "usage": {"prompt_tokens": 7}}))
         reranker.replies(Reply(json={**echo, "results": [{"index": 0, "relevance_score": 0.9}]}))
@@ -394,10 +392,7 @@ def test_a_slow_collector_delays_no_response(people: People, document: str, monk
 def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_the_process(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):
-    replies = {
-        "slow": Reply(delay=600),
-        "failing": Reply(status=503, headers={"Retry-After": "600"}),
-    }
+    replies = {"slow": Reply(delay=600), "failing": Reply(status=503, headers={"Retry-After": "600"})}
     # What ended is sent ten times a second, so that the sending meets the requests.
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
     with StandIn() as stand_in:

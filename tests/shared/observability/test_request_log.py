@@ -16,10 +16,11 @@ import pytest
 from functions import rag_answer, rag_search
 from local import ROOT
 from local.stack import Stack
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
+from tests.ingestion import ingest
 from tests.shared.app_lifespan import started_client
 
 FIELDS = {
@@ -66,7 +67,7 @@ def logged(actor: Actor, method: str, path: str, body: Any = None, **headers: st
 @pytest.fixture
 def document(services: Services, people: People) -> str:
     assert people.ann.org
-    new = NewDocument(people.ann.org.id, "The vault door", DOCUMENT)
+    new = NewDocument("The vault door", DOCUMENT)
     return ingest(services.database, services.embedder, people.ann.principal, new).document_id
 
 

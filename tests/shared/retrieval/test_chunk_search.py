@@ -2,7 +2,7 @@
 
 from shared import pipeline
 from shared.services import Services
-from shared.types import Filters, Mode, Query
+from shared.types import Mode, Query
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import passages
@@ -16,10 +16,3 @@ def test_the_keyword_text_may_differ_from_the_question(services: Services, peopl
         query = Query("pump", mode=Mode.KEYWORD, words=words)
         matches = pipeline.search(services, people.ann.principal, query).matches
         assert [entry.text for entry in matches] == [expected]
-
-
-def test_an_empty_result_has_no_leg_durations(services: Services, people: People):
-    """Ann asks for an unknown identifier."""
-    query = Query("pump", filters=Filters(source_types=("none",)))
-    result = pipeline.search(services, people.ann.principal, query)
-    assert (result.matches, result.vector_ms, result.lexical_ms) == ((), 0, 0)

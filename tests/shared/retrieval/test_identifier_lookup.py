@@ -3,11 +3,11 @@
 import pytest
 
 from shared.retrieval.identifier_lookup import has_identifier
-from shared.text.identifiers import is_identifier
+from shared.text.identifiers import identifier_in
 from tests.shared.examples import match
 
 
-def test_a_name_with_a_digit_or_a_separator_is_an_identifier(subtests: pytest.Subtests):
+def test_a_name_with_a_digit_or_a_separator_is_an_identifier():
     identifiers = (
         "INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
         "std::vector", "covid-19", "4821", "ISO9001", "10.1038/s41586-020-2649-2", "é-9",
@@ -16,10 +16,9 @@ def test_a_name_with_a_digit_or_a_separator_is_an_identifier(subtests: pytest.Su
         "", "invoice", "well-being", "Why?", "What is INC-4821?", "two words", "e.g.", "-", "/",
         "a" * 300 + "1",
     )  # fmt: skip
-    for texts, expected in ((identifiers, True), (others, False)):
-        for text in texts:
-            with subtests.test(text=text):
-                assert is_identifier(text) is expected
+    assert [identifier_in(text) for text in ("“INC-4821”?", " 4821. ")] == ["INC-4821", "4821"]
+    assert [text for text in identifiers if identifier_in(text) != text] == []
+    assert [text for text in others if identifier_in(text)] == []
 
 
 def test_an_identifier_matches_text_and_title_in_any_case():

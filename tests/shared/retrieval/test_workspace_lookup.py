@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared.errors import InvalidRequest, NotFound
+from shared.errors import NotFound
 from shared.retrieval.types import SearchArea
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
@@ -71,10 +71,3 @@ def test_another_user_s_and_missing_ids_are_not_found(services: Services, people
 def test_a_workspace_that_is_being_loaded_is_missing(services: Services, people: People, made: Made):
     loading = made(people.acme.id, loads="x")
     assert missing(services, people.ann.principal, loading, None)[0] == "workspace_not_found"
-
-
-def test_a_workspace_or_an_org_is_required(services: Services, people: People):
-    """Ann says not where."""
-    with pytest.raises(InvalidRequest) as refused:
-        locate(services.database, people.ann.principal, None, None)
-    assert refused.value.code == "workspace_required"

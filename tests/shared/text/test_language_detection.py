@@ -12,47 +12,17 @@ ENGLISH = [
     "MAG welding settings", "cheapest van rental", "List van models",
 ]  # fmt: skip
 QUESTIONS = {
-    "en": [
-        "What is the fee?",
-        "Who is José Núñez in Málaga?",
-        "kettle",
-        "",
-        "12345",
-        "公司的年假有多少天？",
-        *ENGLISH,
-    ],
-    "de": [
-        "Wie hoch ist die Gebühr?",
-        "Kündigungsfrist",
-        "was kostet das",
-        "Was kostet Miete?",
-        "Wer ist Tim in London?",
-    ],
-    "fr": [
-        "Quel est le tarif ?",
-        "Où est-ce ?",
-        "Qui en est responsable ?",
-        "Tu as le contrat ?",
-        "Et à Grenoble ?",
-    ],
+    "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？",
+           *ENGLISH],
+    "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Was kostet Miete?",
+     "Wer ist Tim in London?"],
+    "fr": ["Quel est le tarif ?", "Où est-ce ?", "Qui en est responsable ?", "Tu as le contrat ?",
+     "Et à Grenoble ?"],
     "es": [
-        "¿Cuál es la tarifa?",
-        "¿Quién la firma?",
-        "que hay de la oficina",
-        "Que es SAML?",
-        "¿Vacaciones?",
-    ],
-    "nl": [
-        "Wanneer is de vergadering van de raad?",
-        "Hoe lang duurt de cursus?",
-        "Wat kost een vergunning?",
-        "prijs van het abonnement",
-        "Is het gebouw op zondag open?",
-        "Wie is de burgemeester?",
-        "Wanneer eindigt die periode?",
-        "Zijn er kosten?",
-        "Kunt u helpen?",
-    ],
+        "¿Cuál es la tarifa?", "¿Quién la firma?", "que hay de la oficina", "Que es SAML?", "¿Vacaciones?"],
+    "nl": ["Wanneer is de vergadering van de raad?", "Hoe lang duurt de cursus?", "Wat kost een vergunning?",
+     "prijs van het abonnement", "Is het gebouw op zondag open?", "Wie is de burgemeester?",
+     "Wanneer eindigt die periode?", "Zijn er kosten?", "Kunt u helpen?"],
 }  # fmt: skip
 
 

@@ -36,7 +36,35 @@ def test_sentences_do_not_end_at_abbreviations_or_decimals():
     assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
 
 
-def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Anzahlung ist bis 23. Februar 2024 zu leisten.",
+        "Am 5. Mai tagt der Rat im Saal.",
+        "Die Frist endet am 1. März um 12 Uhr.",
+        "Der Vertrag gilt vom 1. Januar bis zum 31. Dezember 2026.",
+        "Die Preise gelten ab 15. Sept. 2026 in allen Filialen.",
+        "Das Freibad öffnet am 12. Juni und schließt am 30. August.",
+        "Sie wurde am 3. Oktober gewählt.",
+        "Die Rechnung vom 9. Juli blieb offen.",
+        "Mødet er den 17. August i rådhuset.",
+        "Der 4. November ist ein Feiertag.",
+    ],
+)
+def test_a_date_with_an_ordinal_is_within_a_sentence_of_unknown_language(text: str):
+    assert texts(f"{text} Das ist alles.") == [text, "Das ist alles."]
+
+
+def test_a_number_may_end_a_sentence_before_a_word_that_is_also_a_month():
+    for text in (
+        "The answer is on page 12. May I go?",
+        "We counted 12. March on!",
+        "It was 12. Nobody came.",
+    ):
+        assert len(texts(text)) == 2
+
+
+def test_the_language_tag_chooses_the_rules():
     cases: list[tuple[str, str, list[str]]] = [
         ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
         ("de-AT", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
@@ -45,18 +73,13 @@ def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
         ("no such language", "One. Two.", ["One.", "Two."]),
         ("", "One. Two.", ["One.", "Two."]),
         # An ordinal before a lower-case word ends no sentence.
-        (
-            "no",
-            "Møtet er 17. august. Vi er 12. Alle får lunsj.",
-            ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."],
-        ),
+        ("no", "Møtet er 17. august. Vi er 12. Alle får lunsj.",
+         ["Møtet er 17. august.", "Vi er 12.", "Alle får lunsj."]),
         ("", "", []),
         ("", " ", []),
         ("", "\n \n\t", []),
-    ]
-    for lang, text, expected in cases:
-        with subtests.test(lang=lang, text=text, expected=expected):
-            assert texts(text, lang) == expected
+    ]  # fmt: skip
+    assert [(lang, text, texts(text, lang)) for lang, text, _ in cases] == cases
 
 
 def test_each_turn_of_a_transcript_and_each_list_item_ends_at_its_line():
@@ -89,8 +112,6 @@ def test_a_long_line_has_the_sentences_of_its_parts():
     assert texts(" ".join(text)) == text
 
 
-def test_a_long_line_without_a_sentence_end_is_split_without_loss(subtests: pytest.Subtests):
+def test_a_long_line_without_a_sentence_end_is_split_without_loss():
     cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
-    for line in cases:
-        with subtests.test(line=line):
-            assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")
+    assert [line for line in cases if "".join(texts(line)).replace(" ", "") != line.replace(" ", "")] == []

@@ -90,12 +90,8 @@ def test_no_demo_document_exceeds_its_estimated_tokens_and_few_are_wasted(
     assert 1 <= ratio < 1.5, "less than a third of the window is wasted"
 
 
-def test_no_unusual_text_exceeds_its_estimated_tokens(
-    subtests: pytest.Subtests, odd: dict[str, dict[str, int]]
-):
-    for name, text in ODD.items():
-        with subtests.test(name):
-            assert count_tokens(text) >= max(odd[name].values())
+def test_no_unusual_text_exceeds_its_estimated_tokens(odd: dict[str, dict[str, int]]):
+    assert [(name, text) for name, text in ODD.items() if count_tokens(text) < max(odd[name].values())] == []
 
 
 def test_a_longer_text_never_has_fewer_tokens():
@@ -114,10 +110,3 @@ def test_matches_are_selected_greedily_within_the_budget_in_order(costs: list[in
     assert left >= 0
     assert list(chosen) == [item for item in matches if item in chosen]
     assert all(price[item.chunk_id] > left for item in matches if item not in chosen)
-
-
-def test_a_match_that_fills_the_budget_fits_and_a_longer_one_is_skipped():
-    long, short = match("x" * 90), match("x" * 10, "short")
-    assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
-    assert len(fit_token_budget([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
-    assert fit_token_budget([match("x" * 20)], 19, lambda item: len(item.text)) == ()

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.actors import LEASED, READING, World, put_arguments, vector
+from tests.actors import LEASED, READING, World, put_arguments, store_arguments, vector
 from tests.conftest import People
 from tests.process_faults import private_bytes
 
@@ -131,8 +131,7 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_load_documents": {"collection_id": load, "documents": [], "first": 0},
         "rag_match": {"query_vector": vector(1), "filters": {}},
         "rag_record_metrics": {"measures": []},
-        "rag_put_document": put,
-        "rag_put_documents": {"collection": "home", "documents": []},
+        "rag_put_documents": store_arguments(**put),
         "rag_record_event": {"event": "knowledge.ingest", "namespace": "home", "measures": []},
         "rag_search": {"query_text": "x", "filters": {}},
         "rag_judged_search": {"query_text": "x", "query_vector": vector(1), "filters": {}},
@@ -205,8 +204,8 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
 
 # Where a conversion would render the numbers, in a document, in changes or in filters.
 PLACES_OF_BOMBS: dict[tuple[str, str], str] = {
-    ("rag_put_document", "document"): "org_id collection title labels metadata content unknown",
-    ("rag_put_document", "chunks"): "content metadata names relations unknown",
+    ("rag_put_documents", "documents"): "title labels metadata content unknown",
+    ("rag_put_documents", "chunks"): "content metadata names relations unknown",
     ("rag_add_document", "document"): "labels metadata bytes path unknown",
     ("rag_update_document", "changes"): "labels metadata title unknown",
     ("rag_search", "filters"): "origins metadata labels model document_type unknown",
@@ -222,8 +221,13 @@ def test_no_function_renders_numbers_as_text_or_accepts_deep_values(
             for field, bomb in product(fields.split(), (BOMB[len('{"a": ') : -1], NESTED)):
                 value = {field: "BOMB"}
                 with subtests.test(function=function, value=value, bomb=bomb[:20]):
-                    wrong = [value] if name == "chunks" else {**calls[function][name], **value}
-                    answer = bombed(people, function, {**calls[function], name: wrong}, bomb)
+                    if function == "rag_put_documents":
+                        (document,) = calls[function]["documents"]
+                        changed = {**document, **(value if name == "documents" else {"chunks": [value]})}
+                        wrong: dict[str, Any] = {"documents": [changed]}
+                    else:
+                        wrong = {name: {**calls[function][name], **value}}
+                    answer = bombed(people, function, {**calls[function], **wrong}, bomb)
                     # ("bytes" that is no string is ignored, and a document without an original is refused.)
                     assert answer.status_code == 400, answer.text[:200]
     assert largest[0] < MOST_MEMORY

@@ -62,31 +62,6 @@ def messages(actor: Actor, session: str, **page: Any) -> list[Row]:
     return rows
 
 
-def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
-    home = collection(people.ann)
-    session = save_session(people.ann, collection_id=home)
-    assert save_session(people.ann, session, message(1)) == session
-    (row,) = list_sessions(people.ann)
-    moments = row.pop("created_at"), row.pop("last_message_at")
-    assert moments[0] <= moments[1]
-    assert row == {
-        "id": session,
-        "org_id": people.acme.id,
-        "owner_id": people.ann.id,
-        "collection_id": home,
-        "title": "How?",
-        "message_count": 3,
-    }
-    rows = messages(people.ann, session)
-    assert [(row["ordinal"], row["role"], row["content"], row["details"]) for row in rows] == [
-        (0, "user", "How?", {}),
-        (1, "assistant", "So.", ANSWER_MESSAGE["details"]),
-        (2, "user", "1", {}),
-    ]
-    assert {row["session_id"] for row in rows} == {session}
-    assert len({row["id"] for row in rows}) == 3
-
-
 def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = save_session(people.ann, None, *map(message, range(200)))
     row = open_session(people.ann, session)

@@ -33,11 +33,10 @@ def stored(world: World, actor: Actor) -> list[tuple[str, str]]:
 
 
 def test_a_chunk_s_own_text_is_not_stored(people: People, world: World):
-    """By each function that stores chunks."""
     arguments = put_arguments(people.acme, [vector(1), vector(2)], title="a", content="Élan 🥛\nPlan")
     forged = [{**chunk, "content": FORGED} for chunk in arguments["chunks"]]
     forged[1] |= {"span_start": 3, "span_end": 6}
-    assert people.ann.rpc("rag_put_document", {**arguments, "chunks": forged}).status_code == 200
+    assert people.ann.store({**arguments, "chunks": forged}).status_code == 200
     one = {**arguments["document"], "chunks": forged}
     many = {"collection": "many", "documents": [{**one, "title": "b"}, {**one, "title": "c"}]}
     assert people.ann.rpc("rag_put_documents", many).status_code == 200
@@ -75,12 +74,12 @@ def test_the_header_of_a_chunk_is_a_span_of_its_document(people: People, world: 
     ]
     for chunk, fields in zip(arguments["chunks"], metadata, strict=True):
         chunk |= {"metadata": fields, "span_start": 13, "span_end": 16}
-    assert people.ann.rpc("rag_put_document", arguments).status_code == 200
+    assert people.ann.store(arguments).status_code == 200
     headers = "select metadata ->> 'header' from rag.chunks where org_id = %s order by ordinal"
     assert world.sql(headers, people.acme.id) == [(None,), ("| Élan | 🥛 |",), ("Élan",)]
     for start, end in ((0, 14), (0, 0), (0, None), (None, 3), ("x", 3), (0, 1.5), (-1, 3), (0, 2**40)):
         arguments["chunks"][0] |= {"metadata": {"header_start": start, "header_end": end}}
-        answer = people.ann.rpc("rag_put_document", arguments)
+        answer = people.ann.store(arguments)
         assert (answer.status_code, answer.json()["details"]) == (400, "invalid_header"), (start, end)
 
 
@@ -92,7 +91,7 @@ def test_a_header_of_many_chunks_is_cut_once(people: People, world: World):
         start = len(header) + 1 + 6 * number
         chunk |= {"span_start": start, "span_end": start + 5}
         chunk |= {"metadata": {"header_start": 0, "header_end": len(header), "section": "é" * 300}}
-    assert people.ann.rpc("rag_put_document", arguments).status_code == 200
+    assert people.ann.store(arguments).status_code == 200
     headers = "select distinct metadata ->> 'header' from rag.chunks where org_id = %s"
     assert world.sql(headers, people.acme.id) == [(header,)]
 
@@ -106,7 +105,7 @@ def test_a_span_outside_its_document_is_refused(people: People, subtests: pytest
         with subtests.test(start=start, end=end):
             arguments = put_arguments(people.acme, [vector(1), vector(2)], content="Élan 🥛")
             arguments["chunks"][1] |= {"span_start": start, "span_end": end}
-            answer = people.ann.rpc("rag_put_document", arguments)
+            answer = people.ann.store(arguments)
             assert (answer.status_code, answer.json()["details"]) == (400, "span_outside")
 
 
@@ -115,7 +114,7 @@ def test_repeated_spans_take_little_memory(people: People, world: World):
     arguments = put_arguments(people.acme, [], content="kiln " * 40_000)
     arguments["chunks"] = [{"span_start": 0, "span_end": 200_000}] * 3000
     with largest_growth(world) as largest:
-        answer = people.ann.rpc("rag_put_document", arguments)
+        answer = people.ann.store(arguments)
     assert (answer.status_code, answer.json()["details"]) == (400, "spans_too_long")
     assert largest[0] < MOST_MEMORY
 

@@ -69,7 +69,7 @@ def test_a_name_is_unique_per_org_and_per_owner(people: People, world: World):
 def test_the_length_of_a_collection_name_is_checked_and_a_name_stored_unchanged(people: People, world: World):
     for name in ["", "n" * 256]:
         arguments = put_arguments(people.acme, [vector(1)], collection=name)
-        assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+        assert people.ann.store(arguments).status_code == 400
     assert collections(world, people.acme) == []
     names = ["notes", "Notes", " notes", "nötes", "'; drop table rag.collections; --", "%", "n_tes"]
     for name in names:

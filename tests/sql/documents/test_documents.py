@@ -7,7 +7,9 @@ import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql.passages import match, put, search, written
 from tests.sql.sql_as_user import run
+from tests.verify.test_run import sql_of
 
 
 def stored(world: World, document_id: str) -> dict[str, Any]:
@@ -55,18 +57,15 @@ def test_a_malformed_document_is_refused_and_stores_nothing(
 ):
     for fields in MALFORMED_FIELDS:
         with subtests.test(fields=str(fields)[:60]):
-            answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
+            answer = people.ann.store(put_arguments(people.acme, [vector(1)], **fields))
             assert answer.status_code == 400, answer.text
             assert count(world, people) == 0
-    client_error, not_found = range(400, 500), range(404, 405)
-    others: list[tuple[Any, range]] = [
-        ([], client_error), ("text", client_error), (7, client_error), (True, client_error),
-        (None, not_found), ({}, not_found), ({"title": "t"}, not_found),
-    ]  # fmt: skip
-    for document, statuses in others:
+    others: list[Any] = [[], "text", 7, True, None, {}, {"title": "t"}]
+    for document in others:
         with subtests.test(document=document):
-            answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
-            assert answer.status_code in statuses, answer.text
+            arguments = {"collection": "default", "documents": [document]}
+            answer = people.ann.rpc("rag_put_documents", arguments)
+            assert answer.status_code in range(400, 500), answer.text
             assert count(world, people) == 0
 
 
@@ -109,7 +108,6 @@ TRANSFERS = [
 
 
 def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
-    """A member neither gives a row to another org nor puts it in another user's name."""
     for statement in TRANSFERS:
         with subtests.test(statement=statement):
             document_id = people.alf.put([vector(1)])
@@ -117,12 +115,85 @@ def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.
                 run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
 
 
-def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
+def test_the_documented_statement_changes_owner_collection_and_language(people: People, world: World):
+    statement = sql_of("operations.md", "Another owner, collection or language")[0]
+    statement = statement.replace("<org>", people.acme.id)
+    document_id = put(world, people.ann, "les chevaux mangent", private=True, external_id="x")
+    put(world, people.ann, "z", collection="other")
+    ((other,),) = world.as_user(people.ann, "select id::text from rag.collections where name = 'other'")
+
+    def found(who: Actor, text: str, **filters: Any) -> list[str]:
+        return [row["document_id"] for row in search(world, who, text, filters=filters, mode="keyword")]
+
+    assert (found(people.ann, "mangent"), found(people.alf, "mangent")) == ([document_id], [])
+    assert found(people.ann, "cheval") == []
+    world.sql(
+        statement.replace("owner_id = null", f"owner_id = '{people.alf.id}'").replace("<user>", people.ann.id)
+    )
+    assert (found(people.ann, "mangent"), found(people.alf, "mangent")) == ([], [document_id])
+    assert document_id in {row["document_id"] for row in match(world, people.alf, written(0))}
+    change = f"owner_id = null, collection_id = '{other}', lang = 'fr'"
+    world.sql(statement.replace("owner_id = null", change).replace("<user>", people.alf.id))
+    assert found(people.ann, "cheval", collection_id=other, lang="fr") == [document_id]
+    assert_copies_match(world, people)
+
+
+def test_the_documented_statements_give_a_private_collection_away(people: People, world: World):
+    """To a member, with a name that says whose it is, and then to the org."""
+    documents, collections, _ = [
+        text.replace("<org>", people.acme.id)
+        for text in sql_of("operations.md", "Another owner, collection or language")
+    ]
+    name = f"notes:u:{people.ann.id}"
+    document_id = put(world, people.ann, "les chevaux mangent", collection=name, external_id="x")
+
+    def found(who: Actor) -> list[str]:
+        return [row["document_id"] for row in search(world, who, "mangent", mode="keyword")]
+
+    assert (found(people.ann), found(people.alf)) == ([document_id], [])
+    world.sql(documents.replace("<user>", people.ann.id))
+    assert (found(people.ann), found(people.alf)) == ([document_id], [])
+    to_alf = f"owner_id = '{people.alf.id}', name = regexp_replace(name, ':u:[^:]*$', ':u:{people.alf.id}')"
+    rest = collections.partition(" where ")[2].replace("<user>", people.ann.id)
+    world.sql(f"update rag.collections set {to_alf} where {rest}")
+    also_private = documents.replace("owner_id is null", f"owner_id is null or owner_id = '{people.alf.id}'")
+    world.sql(
+        also_private.replace("owner_id = null", f"owner_id = '{people.alf.id}'").replace(
+            "<user>", people.ann.id
+        )
+    )
+    assert (found(people.ann), found(people.alf)) == ([], [document_id])
+    world.sql(collections.replace("<user>", people.alf.id))
+    world.sql(documents.replace("<user>", people.alf.id))
+    assert found(people.ann) == found(people.alf) == [document_id]
+    assert put(world, people.alf, "ils mangent", collection="notes", external_id="x") == document_id
+    assert_copies_match(world, people, 1)
+
+
+def test_the_documented_statement_adds_metadata_that_filters_find(people: People, world: World):
+    statement = sql_of("operations.md", "Another owner, collection or language")[2]
+    document_id = people.ann.put([vector(1)], metadata={"year": 2020, "team": "a"})
+    home = stored(world, document_id)["collection_id"]
+    chunks = "select id, embedding::text from rag.chunks where document_id = %s"
+    before = world.sql(chunks, document_id)
+    world.sql(statement.replace("<org>", people.acme.id).replace("<collection>", home))
+    for metadata in ({"department": "HR"}, {"year": {"$gte": 2026}}, {"team": "a"}):
+        (row,) = people.alf.match(vector(1), metadata=metadata)
+        assert row["document_id"] == document_id
+    assert people.alf.match(vector(1), metadata={"year": 2020}) == []
+    assert world.sql(chunks, document_id) == before
+
+
+def test_the_documented_statement_finds_documents_of_the_same_content(people: People, world: World):
+    (statement,) = sql_of("ingestion.md", "Duplicates and versions")
+    twins = [people.ann.put([vector(1)], collection=name, content="0 Hay") for name in ("a", "b")]
+    people.ann.put([vector(1)], collection="a", content="0 Straw")
+    ((_, ids, titles),) = world.sql(statement.replace("<org>", people.acme.id))
+    assert ([*map(str, ids)], len(titles)) == (twins, 2)
+
+
+def assert_copies_match(world: World, people: People, count: int = 2) -> None:
     """Filters read the chunk, responses show the document: they must say the same."""
-    people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
-    people.ann.put([vector(3)], private=True, collection="other")
-    people.ann.put([vector(4)], external_id="x", lang="en")
-    people.ann.put([vector(5)], external_id="x", lang="fr", source_type="web")
     differing = world.sql(
         "select count(*) filter (where "
         "(chunks.owner_id, chunks.collection_id, chunks.source_type, chunks.lang, chunks.occurred_at) "
@@ -132,7 +203,15 @@ def test_the_copied_columns_in_chunks_match_the_documents(people: People, world:
         "on documents.org_id = chunks.org_id and documents.id = chunks.document_id where chunks.org_id = %s",
         people.acme.id,
     )
-    assert differing == [(0, 4)]
+    assert differing == [(0, count)]
+
+
+def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
+    people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
+    people.ann.put([vector(3)], private=True, collection="other")
+    people.ann.put([vector(4)], external_id="x", lang="en")
+    people.ann.put([vector(5)], external_id="x", lang="fr", source_type="web")
+    assert_copies_match(world, people, 4)
 
 
 NIL = "00000000-0000-0000-0000-000000000000"

@@ -1,6 +1,5 @@
 """The write path: a document and its chunks go in, are replaced or go away as one, for every reader."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
@@ -10,8 +9,9 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
-from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.actors import Actor, Org, World, put_arguments, store_arguments, vector
 from tests.conftest import People
 from tests.sql import passages
 from tests.sql.sql_as_user import become
@@ -26,7 +26,7 @@ def rows_of(world: World, org: Org) -> tuple[int, int]:
 
 def put(actor: Actor, org: Org | None, seeds: range, **fields: Any) -> httpx.Response:
     """A document with a chunk for each seed, as PostgREST answers."""
-    return actor.rpc("rag_put_document", put_arguments(org, [vector(seed) for seed in seeds], **fields))
+    return actor.store(put_arguments(org, [vector(seed) for seed in seeds], **fields))
 
 
 def test_a_second_put_of_an_external_id_replaces_the_document(people: People, world: World):
@@ -35,7 +35,7 @@ def test_a_second_put_of_an_external_id_replaces_the_document(people: People, wo
     ((created, updated),) = world.sql(times, people.acme.id)
     (second,) = put(people.alf, people.acme, range(10, 12), external_id="x", title="new").json()
     ((created_after, updated_after),) = world.sql(times, people.acme.id)
-    assert second == {"document_id": first["document_id"], "replaced": True, "chunk_count": 2}
+    assert second == {**first, "replaced": True, "chunk_count": 2}
     assert created == created_after == updated < updated_after
     assert rows_of(world, people.acme) == (1, 2)
     # What the new one does not say is gone, not left from the old one.
@@ -115,7 +115,7 @@ def test_a_malformed_chunk_is_refused_and_keeps_the_old_version(
     for fault, change in MALFORMED.items():
         with subtests.test(fault=fault):
             chunks = change(arguments["chunks"])
-            answer = people.ann.rpc("rag_put_document", {**arguments, "chunks": chunks})
+            answer = people.ann.store({**arguments, "chunks": chunks})
             assert 400 <= answer.status_code < 500, answer.text
             assert rows_of(world, people.acme) == (1, 2)
             assert [match["title"] for match in people.ann.match(vector(1))] == ["old", "old"]
@@ -123,27 +123,23 @@ def test_a_malformed_chunk_is_refused_and_keeps_the_old_version(
 
 def test_a_refused_document_creates_no_collection(people: People, world: World):
     arguments = put_arguments(people.acme, [[0.0] * 1536], collection="new")
-    assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+    assert people.ann.store(arguments).status_code == 400
     assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
 
 
 def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: People):
-    """One transaction replaces and waits; another reads; the first commits."""
     people.ann.put([vector(seed) for seed in range(3)], external_id="x", title="old")
     arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
     with psycopg.connect(people.ann.stack.database_url()) as writer:
         become(writer, people.ann)
-        writer.execute(
-            "select * from public.rag_put_document(%s, %s)",
-            [json.dumps(arguments["document"]), json.dumps(arguments["chunks"])],
-        )
+        documents = Jsonb(store_arguments(**arguments)["documents"])
+        writer.execute("select public.rag_put_documents('default', %s)", [documents])
         assert [match["title"] for match in people.alf.match(vector(1))] == ["old"] * 3
         writer.commit()
     assert [match["title"] for match in people.alf.match(vector(1))] == ["new"] * 5
 
 
 def test_concurrent_readers_never_see_half_a_document(people: People):
-    """Two versions of a document, of three and of five chunks, take turns while others search."""
     finished = Event()
     versions = {"faq": range(3), "web": range(10, 15)}
 
@@ -171,7 +167,6 @@ def test_concurrent_readers_never_see_half_a_document(people: People):
 
 
 def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):
-    """Eight at once, several times over, each with another number of chunks: the last one's stand."""
     writers = [people.ann, people.alf, people.ada, people.kim] * 2
     barrier = Barrier(len(writers))
     vectors = [vector(seed) for seed in range(len(writers))]
@@ -180,7 +175,7 @@ def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people
         title = f"of {number + 1}"
         arguments = put_arguments(people.acme, vectors[: number + 1], external_id="x", title=title)
         barrier.wait()
-        return writers[number].rpc("rag_put_document", arguments)
+        return writers[number].store(arguments)
 
     for _ in range(3):
         with ThreadPoolExecutor(len(writers)) as pool:
@@ -256,9 +251,8 @@ def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world
         return (answer.status_code, answer.json().get("details")) == (400, "unknown_embedding_model")
 
     unknown = put_arguments(people.acme, [vector(1)], embedding_model="unknown", external_id="x")
-    assert refused(people.ann.rpc("rag_put_document", unknown))
-    documents = [{**unknown["document"], "chunks": unknown["chunks"]}]
-    assert refused(people.ann.rpc("rag_put_documents", {"collection": "a", "documents": documents}))
+    assert refused(people.ann.store(unknown))
+    documents = store_arguments(**unknown)["documents"]
     begun = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}
     load = people.ann.rpc("rag_begin_load", begun).json()
     arguments = {"collection_id": load, "documents": documents, "first": 0}
@@ -271,11 +265,11 @@ def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world
     assert rows_of(world, people.acme) == (0, 0)
 
     with passages.deployed_with(world, other_embedding_models=["unknown"]):
-        assert people.ann.rpc("rag_put_document", unknown).status_code == 200
+        assert people.ann.store(unknown).status_code == 200
         # Where chunks are replaced, they are of the models of now.
         changed = {"collection_id": body, "config": config}
         assert people.ann.rpc("rag_update_collection", changed).status_code == 200
-    assert refused(people.ann.rpc("rag_put_document", unknown))
+    assert refused(people.ann.store(unknown))
     world.sql("update rag.chunks set embedding_model = 'any' where org_id = %s", people.acme.id)
     # A config that names a former model is changed in other respects.
     renamed = {"collection_id": body, "name": "d", "config": {"chunk_size": 64}}

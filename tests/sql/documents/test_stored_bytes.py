@@ -22,7 +22,7 @@ where documents.org_id = %s
 def put(actor: Actor, org: Org, size: int, **fields: Any) -> httpx.Response:
     arguments = put_arguments(org, [vector(1)], **fields)
     arguments["document"]["content"] = "0" * size
-    return actor.rpc("rag_put_document", arguments)
+    return actor.store(arguments)
 
 
 def stored(world: World, org: Org) -> int:

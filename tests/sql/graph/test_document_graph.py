@@ -6,7 +6,7 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.sql import naming, passages
+from tests.sql import naming
 from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
@@ -97,12 +97,6 @@ def test_another_org_or_collection_has_no_graph(world: World, people: People, ch
     assert edges == {other: {("kestrel", "PART_OF", "osprey")}}
     across = graph_of(world, people.ann, [other], hops=1)[other]
     assert OWNED in naming.edges(across)
-
-
-def test_deleted_documents_are_not_in_other_graphs(world: World, people: People, chain: list[str]):
-    passages.delete(world, people.ann, chain[1])
-    assert naming.edges(graph_of(world, people.ann, chain[:1], hops=2)[chain[0]]) == {OWNED}
-    assert set(graph_of(world, people.ann, chain)) == {chain[0], chain[2]}
 
 
 def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):

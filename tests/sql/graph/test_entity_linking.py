@@ -163,16 +163,6 @@ def test_only_searched_collections_are_linked(known: Known):
         assert known.linked(question, collection_id=homes["other"]) == {}
 
 
-def test_deleted_names_are_not_linked(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), external_id="e")
-    assert set(naming.link(world, people.ann, "Heron")) == {"heron"}
-    naming.put(world, people.ann, "t", NamedChunk("x", ["Egret"]), external_id="e")
-    assert naming.link(world, people.ann, "Heron") == {}
-    assert set(naming.link(world, people.ann, "Egret")) == {"egret"}
-    world.as_user(people.ann, "select public.rag_delete_document(%s)", document_id)
-    assert naming.link(world, people.ann, "Egret") == {}
-
-
 def test_a_title_of_common_words_is_no_name(world: World, people: People):
     """The words of one title are in two hundred documents, those of another one in no other."""
     passages.put_many(world, people.ann, ["open systems and large systems"] * 200)

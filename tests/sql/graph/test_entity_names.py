@@ -74,7 +74,6 @@ ALPHABETS = [
 
 
 def test_folding_an_entity_is_idempotent(world: World):
-    """For any text: two thousand names of any characters."""
     draw = random.Random(34)  # noqa: S311  # not a secret
 
     def name() -> str:

@@ -72,7 +72,7 @@ def test_a_document_of_parts_is_extracted_if_all_parts_are(world: World, people:
     """As a snapshot is loaded."""
     begin = "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
     ((collection_id,),) = world.as_user(people.ann, begin)
-    document = passages.document(people.ann, ["xy"], document_id="d")
+    document = passages.document(["xy"], document_id="d")
     load = "select count(*) from public.rag_load_documents(%s, %s, 0)"
     assert world.as_user(people.ann, load, collection_id, json.dumps([document])) == [(1,)]
     loaded = "select id::text from rag.documents where collection_id = %s"
@@ -85,7 +85,7 @@ def test_a_document_of_parts_is_extracted_if_all_parts_are(world: World, people:
         chunk |= NamedChunk(text, names_of_chunk).keys()
         world.as_user(people.ann, parts, collection_id, document_id, json.dumps([chunk]), MODEL)
         assert state(world, document_id) == (DONE if is_extracted else WAITING)
-    assert naming.mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
+    assert mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
 
 
 def test_kinds_are_claimed_apart_and_orgs_alike(world: World, people: People):

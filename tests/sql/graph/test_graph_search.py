@@ -174,7 +174,6 @@ FIELDS: dict[str, tuple[Row, Row]] = {
 
 
 def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests: pytest.Subtests):
-    """The same names in documents that are asked for and in others; and names of the others alone."""
     relations = [("Heron", "OWNED_BY", "Kestrel", 0.5), ("Heron", "OWNED_BY", "Osprey", 0.5)]
     for field, (fields, filters) in FIELDS.items():
         with subtests.test(field=field):
@@ -215,15 +214,15 @@ def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: Worl
     assert not set(naming.chunk_ids(world, excluded)) & set(result["evidence"])
 
 
-def test_results_are_deterministic(world: World, people: People):
+def test_relations_of_equal_weight_have_one_order(world: World, people: People):
     draw = random.Random(76)  # noqa: S311  # not a secret
     names = ["Heron", "Kestrel", "Osprey", "Petrel", "Wren", "Egret"]
     for number in range(20):
         chosen = draw.sample(names, 3)
         chunk = NamedChunk(f"text {number}", chosen, [(chosen[0], "PART_OF", chosen[1], 0.5)])
         naming.put(world, people.ann, chosen[2], chunk)
-    result = [naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(3)]
-    assert result[0] == result[1] == result[2]
+    first, second = (naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(2))
+    assert first == second
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [

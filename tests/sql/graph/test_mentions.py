@@ -35,19 +35,19 @@ def test_an_entity_has_one_row_per_chunk(world: World, people: People):
 def test_names_are_replaced_with_their_chunks(world: World, people: People):
     chunks = [NamedChunk("x", ["Heron"]), NamedChunk("y", ["Heron"])]
     one = naming.put(world, people.ann, "t", *chunks, external_id="e")
-    assert naming.mentions(world, one) == [(0, "heron"), (1, "heron")]
+    assert reading.mentions(world, one) == [(0, "heron"), (1, "heron")]
     assert naming.put(world, people.ann, "t", NamedChunk("x", ["Kestrel"]), external_id="e") == one
-    assert naming.mentions(world, one) == [(0, "kestrel")]
+    assert reading.mentions(world, one) == [(0, "kestrel")]
     naming.put(world, people.ann, "t", NamedChunk("x", None), external_id="e")
-    assert naming.mentions(world, one) == []
+    assert reading.mentions(world, one) == []
 
 
 def test_a_chunk_s_names_are_deleted_with_it(world: World, people: People):
     surfaces = NamedChunk("y", ["Heron", "Egret"], [("Heron", "PART_OF", "Egret")])
     document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), surfaces)
     world.sql("delete from rag.chunks where document_id = %s and ordinal = 1", document_id)
-    assert naming.mentions(world, document_id) == [(0, "heron")]
-    assert naming.relations(world, document_id) == []
+    assert reading.mentions(world, document_id) == [(0, "heron")]
+    assert reading.relations(world, document_id) == []
 
 
 NO_NAMES: list[Any] = [
@@ -63,7 +63,7 @@ def test_invalid_names_are_left_out_and_valid_ones_stored(
         with subtests.test(name=ascii(name)[:60]):
             chunk = passages.passages(["x"])[0] | {"names": [name, FULL], "relations": []}
             document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-            assert naming.mentions(world, document_id) == [(0, "michael curtiz")]
+            assert reading.mentions(world, document_id) == [(0, "michael curtiz")]
 
 
 ODD: dict[str, tuple[dict[str, Any], Any]] = {
@@ -99,12 +99,11 @@ def test_invalid_optional_fields_of_a_name_are_dropped(
 
 
 def test_names_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):
-    """As if it had not been read."""
     for names in ["Heron", 7, {"name": "Heron"}, True, None]:
         with subtests.test(names=names):
             chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
             document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-            assert naming.mentions(world, document_id) == []
+            assert reading.mentions(world, document_id) == []
             extracted = "select state from rag.jobs where id = %s"
             assert world.sql(extracted, document_id) == [("waiting",)]
 

@@ -13,14 +13,14 @@ from tests.sql.naming import NamedChunk
 def test_a_relation_is_stored_with_its_confidence(world: World, people: People):
     chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
     document_id = naming.put(world, people.ann, "t", NamedChunk("y"), chunk)
-    assert naming.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
+    assert reading.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
 
 def test_relation_ends_are_folded_and_duplicates_keep_the_highest_confidence(world: World, people: People):
     relations = [("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)]
     document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron", "Kestrel"], relations))
-    assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
+    assert reading.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
 
@@ -40,7 +40,7 @@ def test_both_ends_are_named_in_the_document_or_its_title(
     for title, names, remaining in ENDS:
         with subtests.test(title=title, names=names):
             chunk = NamedChunk("x", names, [("Heron", "OWNED_BY", "Kestrel")])
-            assert bool(naming.relations(world, naming.put(world, people.ann, title, chunk))) is remaining
+            assert bool(reading.relations(world, naming.put(world, people.ann, title, chunk))) is remaining
 
 
 def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_document(
@@ -48,8 +48,8 @@ def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_docum
 ):
     chunk = NamedChunk("x", ["Heron"], [("Heron", "OWNED_BY", "Kestrel")])
     together = naming.put(world, people.ann, "t", chunk, NamedChunk("y", ["Kestrel"]))
-    assert naming.relations(world, together) == [(0, "heron", "OWNED_BY", "kestrel")]
-    assert naming.relations(world, naming.put(world, people.ann, "t", chunk)) == []
+    assert reading.relations(world, together) == [(0, "heron", "OWNED_BY", "kestrel")]
+    assert reading.relations(world, naming.put(world, people.ann, "t", chunk)) == []
 
 
 SELF_RELATIONS = [("Heron", "Heron"), ("Heron (bird)", "HERON")]
@@ -61,7 +61,7 @@ def test_an_entity_is_not_related_to_itself(world: World, people: People, subtes
             relations = [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
             chunk = NamedChunk("x", ["Heron", "Kestrel"], relations)
             document_id = naming.put(world, people.ann, "t", chunk)
-            assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
+            assert reading.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
 
 
 FULL = {"subject": "Heron", "type": "OWNED_BY", "object": "Kestrel", "confidence": 0.9}
@@ -85,8 +85,8 @@ def test_invalid_relations_are_left_out_and_valid_ones_stored(
         with subtests.test(relation=ascii(relation)[:100]):
             chunk = NamedChunk("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
             document_id = naming.put(world, people.ann, "t", chunk)
-            assert naming.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
-            assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
+            assert reading.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
+            assert reading.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
 
 
 def test_confidence_is_at_most_one(world: World, people: People, subtests: pytest.Subtests):
@@ -109,14 +109,14 @@ def test_relations_that_are_not_a_list_are_ignored(world: World, people: People,
 def test_relations_without_names_are_dropped(world: World, people: People):
     chunk = passages.passages(["x"])[0] | {"relations": [FULL]}
     document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-    assert naming.relations(world, document_id) == []
+    assert reading.relations(world, document_id) == []
 
 
 def test_a_chunk_has_at_most_two_hundred_relations(world: World, people: People):
     relations = [("Heron", f"{chr(65 + n % 26)}{chr(65 + n // 26 % 26)}{chr(65 + n // 676)}", "Kestrel")
                  for n in range(10_000)]  # fmt: skip
     document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron", "Kestrel"], relations))
-    assert len(naming.relations(world, document_id)) == 200
+    assert len(reading.relations(world, document_id)) == 200
 
 
 def test_relations_change_with_the_document_s_versions(world: World, people: People):
@@ -124,6 +124,6 @@ def test_relations_change_with_the_document_s_versions(world: World, people: Peo
     other = NamedChunk("x", ["Heron", "Osprey"], [("Heron", "OWNED_BY", "Osprey")])
     document_id = naming.put(world, people.ann, "t", one, external_id="e")
     assert naming.put(world, people.ann, "t", other, external_id="e") == document_id
-    assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "osprey")]
+    assert reading.relations(world, document_id) == [(0, "heron", "OWNED_BY", "osprey")]
     passages.delete(world, people.ann, document_id)
-    assert naming.relations(world, document_id) == []
+    assert reading.relations(world, document_id) == []

@@ -64,10 +64,10 @@ def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: Peo
         "z", ["Kestrel", "Oslo"], [("Heron", "OWNED_BY", "Kestrel"), ("Kestrel", "LOCATED_IN", "Oslo")]
     )
     document_id = naming.put(world, people.ann, "Heron", chunk)
-    assert len(naming.relations(world, document_id)) == 2
+    assert len(reading.relations(world, document_id)) == 2
     retitle(world, people, document_id, "Egret")
-    assert naming.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
-    assert naming.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
+    assert reading.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
+    assert reading.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
     state = "select state, next_ordinal, lease, user_id::text from rag.jobs where id = %s"
     assert world.sql(state, document_id) == [("waiting", 0, None, people.ann.id)]
 

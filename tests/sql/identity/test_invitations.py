@@ -81,12 +81,6 @@ def test_a_user_without_an_org_accepts_or_declines(people: People, world: World)
     invite(people.ada, sam)
     assert answer(sam, acme, accept=True) == 204
     assert orgs(sam) == ["Acme"]
-
-
-def test_an_invitation_is_accepted_once(people: People, world: World):
-    sam, acme = people.sam, people.acme.id
-    invite(people.ada, sam)
-    assert answer(sam, acme, accept=True) == 204
     for accept in (True, False):
         assert refusal(sam, "rag_answer_invitation", org_id=acme, accept=accept) == NO_INVITATION
     assert rows(world, sam, acme) == [("member", True)]

@@ -9,10 +9,11 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from local.stack import Stack
-from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.actors import Actor, Org, World, put_arguments, store_arguments, vector
 from tests.conftest import People
 from tests.sql.passages import untimed
 from tests.sql.sql_as_user import become
+from tests.verify.test_run import sql_of
 
 
 def orgs_of(world: World, actor: Actor, function: str = "current_org_ids", **claims: Any) -> set[str]:
@@ -156,13 +157,31 @@ class Teams:
 
     def put(self, actor: Actor, org: Org, title: str, **fields: Any) -> str:
         arguments = put_arguments(org, [vector(1)], title=title, **fields)
-        statement = "select document_id::text from public.rag_put_document(%s, %s)"
-        ((document_id,),) = self.ask(actor, statement, *map(Jsonb, arguments.values()))
+        documents = Jsonb(store_arguments(**arguments)["documents"])
+        statement = "select document_id::text from public.rag_put_documents('default', %s, org_id => %s)"
+        ((document_id,),) = self.ask(actor, statement, documents, org.id)
         return str(document_id)
 
     def titles(self, actor: Actor, **claims: Any) -> set[str]:
         statement = "select title from public.rag_match(%s::extensions.vector, 10)"
         return {title for (title,) in self.ask(actor, statement, str(vector(1)), **claims)}
+
+
+def test_the_documented_memberships_demand_a_second_factor(stack: Stack, people: People):
+    (statement,) = sql_of("own-members.md", "A second factor")
+    with psycopg.connect(stack.database_url()) as connection:
+        connection.execute(statement.encode())
+
+        def orgs(**claims: Any) -> list[tuple[Any, ...]]:
+            become(connection, people.ann, **claims)
+            return connection.execute("select id::text from rag.current_org_ids() as own (id)").fetchall()
+
+        assert (orgs(), orgs(aal="aal1")) == ([], [])
+        own = [(people.acme.id,)]
+        assert orgs(aal="aal2") == own
+        # An API key of the user.
+        assert orgs(rag={"org": people.acme.id, "scopes": ["retrievals:read"]}) == own
+        connection.rollback()
 
 
 @pytest.fixture

@@ -72,7 +72,6 @@ def test_a_scope_claim_without_the_scope_or_of_another_type_allows_nothing(
 
 
 def test_scopes_in_other_claims_are_ignored(shared_people: People, world: World):
-    """Beside the claim, or deeper in it, they neither widen nor narrow."""
     claims: dict[str, Any] = {
         "rag": {"scopes": ["chat:read"], "rag": {"scopes": ["admin"]}},
         "scopes": ["admin"],

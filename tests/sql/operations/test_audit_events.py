@@ -1,10 +1,12 @@
 """rag.audit_events: recorded events, omitted ones, and their retention."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from local import ROOT
 from tests.actors import Actor, World
 from tests.conftest import People
 
@@ -119,10 +121,14 @@ def test_events_outlive_their_namespace_and_not_their_org(people: People, world:
     assert world.sql("select count(*) from rag.audit_events where org_id = %s", people.acme.id) == [(0,)]
 
 
-def test_the_readme_s_statement_prunes_events(people: People, world: World):
+def test_the_documented_statements_of_retention_remove_old_rows_only(people: People, world: World):
+    text = (ROOT / "docs" / "operations.md").read_text().split("## Retention\n")[1].split("\n### ")[0]
+    statements = re.findall(r"`(delete from [^`]+)`", text)
+    assert any("rag.audit_events" in statement for statement in statements)
     note(people.ann)
     note(people.ann)
-    older = "update rag.audit_events set created_at = now() - interval '91 days' where id = "
-    world.sql(f"{older} (select id from rag.audit_events where org_id = %s limit 1)", people.acme.id)
-    world.sql("delete from rag.audit_events where created_at < now() - interval '90 days'")
-    assert len(listed(people.ada)) == 1
+    recent, old = (row["id"] for row in listed(people.ada))
+    world.sql("update rag.audit_events set created_at = now() - interval '91 days' where id = %s", old)
+    for statement in statements:
+        world.sql(statement)
+    assert [row["id"] for row in listed(people.ada)] == [recent]

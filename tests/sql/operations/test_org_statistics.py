@@ -4,7 +4,6 @@ import pytest
 
 from shared.services import Services
 from tests import graph_documents
-from tests.actors import World, hit_arguments
 from tests.conftest import People
 
 
@@ -20,18 +19,6 @@ def test_counts_are_limited_and_marked_as_such(services: Services, people: Peopl
     one = ("users", "collections", "documents", "chunks", "relationships")
     assert {least[f"total_{name}"] for name in one} == {least["api_calls_today"]} == {1}
     assert least["storage_used_bytes"] < bounded["storage_used_bytes"] < whole["storage_used_bytes"]
-
-
-def test_users_are_counted_once_and_calls_of_today_alone(people: People, world: World):
-    insert = (
-        "insert into rag.org_calls (org_id, owner_id, day, total) "
-        "select %s, %s, (now() at time zone 'UTC')::date - ago, 9 from generate_series(1, 3) as ago"
-    )
-    for actor in (people.ann, people.alf):
-        world.sql(insert, people.acme.id, actor.id)
-    people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    (stats,) = people.ada.rpc("rag_stats").json()
-    assert (stats["total_users"], stats["api_calls_today"], stats["is_complete"]) == (2, 1, True)
 
 
 def test_an_invalid_limit_is_refused(people: People, subtests: pytest.Subtests):

@@ -9,13 +9,6 @@ from tests.conftest import People
 COUNTED = "select owner_id::text, total from rag.org_calls where org_id = %s order by total"
 
 
-def test_a_user_is_counted_for_their_own_calls(people: People, world: World):
-    for actor in (people.ann, people.ann, people.bob, people.kim, people.sam):
-        assert actor.rpc("rag_check_rate_limit", hit_arguments()).status_code == 200
-    assert world.sql(COUNTED, people.acme.id) == [(people.ann.id, 2)]
-    assert world.sql(COUNTED, people.bolt.id) == [(people.bob.id, 1)]
-
-
 def called(world: World, people: People, *days_ago: int) -> None:
     for ago in days_ago:
         insert = (

@@ -12,6 +12,7 @@ import pytest
 from local.postgres import SUPERUSER
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
+from tests.sql.schema_changes import schema_change
 from tests.sql.sql_as_user import become
 
 PLENTY = 1_000_000
@@ -61,14 +62,11 @@ def test_a_count_reads_the_memberships_few_times(people: People):
 
 
 def test_a_count_does_not_wait_for_the_disk(people: People, world: World):
-    world.sql("set synchronous_commit = on")
     setting = "current_setting('synchronous_commit')"
-    try:
+    with schema_change(world, "set synchronous_commit = on", "reset synchronous_commit"):
         counted = "select admitted from public.rag_check_rate_limit('rag-search', 'rag', 60, 60)"
         assert world.as_user(people.ann, f"select ({counted}), {setting}") == [(True, "off")]
         assert world.sql(f"select {setting}") == [("on",)]
-    finally:
-        world.sql("reset synchronous_commit")
 
 
 def test_a_window_starts_with_the_first_call_and_restarts_after_its_end(
@@ -131,7 +129,6 @@ def test_invalid_arguments_admit_and_count_nothing(people: People, world: World,
 
 
 def test_concurrent_calls_start_one_window_and_each_gets_its_own_count(people: People, world: World):
-    """No count is given twice and none is lost: with the first row, and with one whose window has ended."""
     for before in (0, 500):
         if before:
             spent(people.ann, amount=before)
@@ -476,7 +473,6 @@ def test_metrics_name_at_most_64_functions(people: People, world: World):
 
 
 def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world: World):
-    """Over all users and without them; for no other caller."""
     claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
     read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"
 

@@ -12,6 +12,8 @@ from local.tools import migrations
 from shared.access.jwt_verifier import third_party_user_id
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People, _people
+from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import schema_change
 from tests.verify.test_run import sql_of
 
 # A policy of the project's own, for its own channels.
@@ -83,11 +85,8 @@ def test_only_the_owner_and_admins_receive_changes_of_private_documents(world: W
 
 def test_a_third_party_user_receives_changes_of_their_private_documents(world: World, people: People):
     issuer, subject = "https://app.clerk.example", "user_2abc"
-    world.sql(
-        "update rag.settings set issuer = 'https://ref.supabase.co/auth/v1', "
-        "third_party_issuers = jsonb_build_object(%s::text, null)", issuer,
-    )  # fmt: skip
-    try:
+    own = "https://ref.supabase.co/auth/v1"
+    with deployed_with(world, issuer=own, third_party_issuers={issuer: None}):
         world.sql(
             "insert into rag.members (org_id, user_id) values (%s, rag.third_party_user_id(%s, %s))",
             people.acme.id, issuer, subject,
@@ -96,8 +95,6 @@ def test_a_third_party_user_receives_changes_of_their_private_documents(world: W
         receives = "select rag.may_receive(%s)"
         assert world.as_user(people.ann, receives, topic, iss=issuer, sub=subject) == [(True,)]
         assert world.as_user(people.ann, receives, topic, iss=issuer, sub="user_3def") == [(False,)]
-    finally:
-        world.sql("update rag.settings set issuer = null, third_party_issuers = '{}'")
 
 
 def test_no_client_sends_on_these_channels(world: World, people: People):
@@ -158,9 +155,8 @@ def test_a_deleted_collection_sends_no_message_for_each_document(world: World, p
 
 
 def test_a_message_that_realtime_refuses_ends_no_change(world: World, people: People):
-    world.sql("alter table realtime.messages add constraint refused check (false) not valid")
-    try:
+    plant, restore = "add constraint refused check (false) not valid", "drop constraint refused"
+    messages = "alter table realtime.messages"
+    with schema_change(world, f"{messages} {plant}", f"{messages} {restore}"):
         document, _ = upload(world, people.ann)
-    finally:
-        world.sql("alter table realtime.messages drop constraint refused")
     assert world.sql("select status from rag.documents where id = %s", document) == [("processing",)]

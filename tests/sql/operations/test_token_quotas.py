@@ -10,6 +10,8 @@ import pytest
 
 from tests.actors import Actor, Org, World, hit_arguments, webhook_arguments
 from tests.conftest import People
+from tests.sql.passages import deployed_with
+from tests.sql.schema_changes import schema_change
 
 USAGE = "select quota, tokens, calls from rag.token_usage where org_id = %s order by day, quota"
 EVENTS = "select event, namespace from rag.audit_events where org_id = %s order by created_at"
@@ -40,13 +42,10 @@ def tell(people: People, *events: str) -> None:
 
 
 def test_tokens_do_not_wait_for_the_disk(people: People, world: World):
-    world.sql("set synchronous_commit = on")
-    try:
+    with schema_change(world, "set synchronous_commit = on", "reset synchronous_commit"):
         recorded = "select public.rag_record_tokens(model_tokens => 1, model_calls => 1)::text"
         setting = "current_setting('synchronous_commit')"
         assert world.as_user(people.ann, f"select ({recorded}), {setting}") == [("", "off")]
-    finally:
-        world.sql("reset synchronous_commit")
 
 
 def test_concurrent_calls_are_summed_exactly_and_reach_each_level_once(people: People, world: World):
@@ -160,11 +159,8 @@ def test_no_member_changes_a_limit_or_a_count(people: People, world: World):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(people.ada, statement)
     # A direct call of an open deployment does not have the functions' secret either.
-    world.sql("update rag.settings set open_to_direct_callers = true")
-    try:
+    with deployed_with(world, open_to_direct_callers=True):
         assert record(people.ada.direct(), model_tokens=1, model_calls=1).status_code == 403
-    finally:
-        world.sql("update rag.settings set open_to_direct_callers = false")
     assert world.sql(USAGE, people.acme.id) == [("model", 10, 1)]
     assert world.as_user(people.bob, "select * from rag.token_usage") == []
     assert exceeded(people.ada) == ["model"]

@@ -98,7 +98,7 @@ def test_zeros_after_the_dimensions_are_left_out(sized: tuple[World, Actor], mod
 
 @pytest.mark.parametrize("model", [MODEL, *SIZES])
 @pytest.mark.parametrize(
-    "function", ["rag_match", "rag_search", "rag_similar", "rag_graph_search", "rag_put_document"]
+    "function", ["rag_match", "rag_search", "rag_similar", "rag_graph_search", "rag_put_documents"]
 )
 def test_another_number_of_dimensions_is_refused(sized: tuple[World, Actor], model: str, function: str):
     world, ann = sized
@@ -106,7 +106,7 @@ def test_another_number_of_dimensions_is_refused(sized: tuple[World, Actor], mod
     text: dict[str, Any] = {} if function == "rag_match" else {"query_text": "x", "mode": "hybrid"}
 
     def call(wrong: list[float]) -> object:
-        if function == "rag_put_document":
+        if function == "rag_put_documents":
             return passages.put(world, ann, "x", vectors=[wrong], embedding_model=model)
         return passages.call(world, ann, function, query_vector=wrong, filters={"model": model}, **text)
 

@@ -127,7 +127,8 @@ def test_unknown_filters_are_named(shelf: Actor, subtests: pytest.Subtests):
         ("rag_similar", by_text),
         ("rag_graph_search", by_text),
     ):
-        for known, is_empty in (({}, False), ({"source_type": "none"}, True)):
+        operators = {"metadata": {"team": {"$nin": ["a"]}}}
+        for known, is_empty in (({}, False), (operators, False), ({"source_type": "none"}, True)):
             with subtests.test(function=function, is_empty=is_empty):
                 answer = direct.rpc(function, {**arguments, "filters": {**known, **unknown}})
                 assert answer.status_code == 200, answer.text

@@ -138,6 +138,7 @@ def test_similar_results_fill_every_page_and_exclude_the_subject(
                 by_result = passages.similar(world, person, **of_document, result="documents")
                 documents = min(top_k, len({one.document_id for one in left}))
                 assert len({row["document_id"] for row in by_result}) == len(by_result) == documents
+                assert ids(by_result)[:1] == ids(by_document)[:1]
                 by_chunk = passages.similar(world, person, **arguments, chunk_id=subject.chunk_id)
                 assert subject.chunk_id not in ids(by_chunk)
                 assert_a_list(by_document)

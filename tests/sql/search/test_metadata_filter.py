@@ -74,13 +74,6 @@ def test_the_numbers_and_levels_of_a_filter_are_bounded_before_they_are_read(
             assert answer.json()["details"] == "unreadable_json"
 
 
-def test_unknown_filters_are_named_beside_operators(shelf: Actor):
-    filters = {"model": MODEL, "metadata": {"team": {"$nin": ["a"]}}, "Teams": ["a"]}
-    answer = shelf.direct().rpc("rag_match", {"query_vector": vector(1), "filters": filters})
-    assert answer.headers["x-rag-ignored-filters"] == "Teams"
-    assert {tuple(row["ignored_filters"]) for row in answer.json()} == {("Teams",)}
-
-
 def test_a_changed_document_is_found_by_its_new_values(world: World, people: People):
     def put(**metadata: Any) -> None:
         naming.put(world, people.ann, "t", NamedChunk("Heron"), external_id="x", metadata=metadata)

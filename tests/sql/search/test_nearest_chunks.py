@@ -1,32 +1,19 @@
 """rag_match against a brute-force oracle: min(top_k, visible) rows, the right ones, in a stable order."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
-from local.stack import Stack
-from local.tools import migrations
-from tests.actors import Actor, World, vector
+from tests.actors import World, vector
 from tests.conftest import People
-from tests.databases import own_database
 from tests.sql import passages
 
 
 @pytest.fixture
 def small_exact_limit(world: World):
     """Make the HNSW route reachable with few rows."""
-    (before,) = world.sql("select exact_rows from rag.settings")[0]
-    world.sql("update rag.settings set exact_rows = 20")
-    yield
-    world.sql("update rag.settings set exact_rows = %s", before)
-
-
-def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list[str]:
-    """The oracle: numbers of the nearest vectors by cosine, best first."""
-    similarity = np.array(vectors) @ np.array(needle)
-    return [str(number) for number in np.argsort(-similarity)[:top_k]]
+    with passages.deployed_with(world, exact_rows=20):
+        yield
 
 
 def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world: World, small_exact_limit):
@@ -38,39 +25,6 @@ def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world:
     world.sql("update rag.settings set exact_rows = 0")
     assert len(people.ann.match(needle, top_k=10)) == 5
     assert len(people.bob.match(needle, top_k=10)) == 10
-
-
-@pytest.fixture(scope="module")
-def indexed(stack: Stack) -> Iterator[tuple[World, Actor]]:
-    """A user with 250 chunks in a database of their own, where the index is asked for them: its graph would
-    otherwise be made of what other tests left. The vectors are of few dimensions, as embeddings are at heart:
-    among 384 random ones nothing has neighbours to be found by."""
-    database = own_database(stack, "indexed")
-    world = World(stack, database)
-    world.sql("update rag.settings set exact_rows = 20")
-    ann = world.user(world.org())
-    passages.put(world, ann, *map(str, range(250)), vectors=[vector(seed, 16) for seed in range(250)])
-    passages.add_to_index(world)
-    world.sql("vacuum analyze rag.chunks")
-    yield world, ann
-    world.close()
-    migrations.drop_database(stack.postgres, database)
-
-
-def test_the_index_scan_returns_full_pages_in_exact_order(
-    indexed: tuple[World, Actor], subtests: pytest.Subtests
-):
-    for top_k in [1, 8, 50, 100]:
-        with subtests.test(top_k=top_k):
-            world, ann = indexed
-            rows = passages.match(world, ann, vector(1000, 16), top_k)
-            assert len(rows) == top_k
-            assert not any(row["exact"] for row in rows)
-            similarities = [row["similarity"] for row in rows]
-            assert similarities == sorted(similarities, reverse=True)
-            results = {row["content"] for row in rows}
-            best = nearest(vector(1000, 16), [vector(seed, 16) for seed in range(250)], top_k)
-            assert len(results & set(best)) >= 0.9 * top_k
 
 
 def test_equal_similarities_have_a_stable_order(people: People):

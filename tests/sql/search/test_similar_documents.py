@@ -31,17 +31,6 @@ def test_similar_to_a_document_uses_the_mean_of_its_chunks(world: World, people:
     assert ids(passages.similar(world, people.ann, document_id=subject, top_k=100)) == ids(expected)
 
 
-def test_each_document_appears_once_with_its_best_chunk(world: World, people: People):
-    subject = passages.put(world, people.ann, "x", vectors=[vector(1)])
-    documents = [
-        passages.put(world, people.ann, *("x" * 5), vectors=[vector(seed)] * 5) for seed in (1, 2, 3, 4)
-    ]
-    rows = passages.similar(world, people.ann, document_id=subject, result="documents", top_k=3)
-    assert len({row["document_id"] for row in rows}) == len(rows) == 3
-    assert rows[0]["document_id"] == documents[0]
-    assert subject not in {row["document_id"] for row in rows}
-
-
 def test_a_document_of_many_equal_chunks_does_not_hide_the_others(
     world: World, people: People, subtests: pytest.Subtests
 ):
@@ -73,7 +62,6 @@ def shelf(world: World, people: People) -> list[str]:
 def test_a_subject_is_never_similar_to_itself_in_any_mode(
     world: World, people: People, subtests: pytest.Subtests
 ):
-    """Of ann's documents, the one with most of its words is likest by word."""
     first, second, *_ = documents = shelf(world, people)
     chunk_id = naming.chunk_ids(world, first)[0]
     for mode, result in product(MODES, ("chunks", "documents")):

@@ -97,7 +97,7 @@ class Request(NullAsAbsent):
     retrieval: Retrieval = Field(default_factory=Retrieval)
     generation: Generation = Field(default_factory=Generation)
 
-    def turn(self) -> Turn:
+    def to_turn(self) -> Turn:
         """Raises InvalidRequest."""
         question, history, system_messages = self._split_messages()
         preset = PRESETS[self.preset]

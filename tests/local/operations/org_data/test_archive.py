@@ -31,10 +31,7 @@ Database = psycopg.Connection[Any]
 def victim_org(stack: Stack) -> Iterator[Actors]:
     """An org with a row of every kind, and with a deleted collection that still has a private document."""
     deployment = deployment_of(stack)
-    with (
-        create_actors(deployment) as actors,
-        httpx.Client(timeout=60) as client,
-    ):
+    with create_actors(deployment) as actors, httpx.Client(timeout=60) as client:
         objects = ObjectFactory(actors, client).create()
         # The org also has another collection of that name, which is not deleted.
         (name,), = actors.sql(

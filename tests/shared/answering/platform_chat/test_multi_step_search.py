@@ -17,29 +17,26 @@ from shared.answering.platform_chat.multi_step_search import (
     search_in_steps,
 )
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
+from shared.generation.confidence import CONTRACT_THRESHOLDS
 from shared.models.chat_gateway import ChatGateway
-from shared.types import SearchResult
+from shared.types import Confidence, JudgedSearch, Judgement
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
-NOTHING = SearchResult((), None, 0, milliseconds=0)
+NOTHING = JudgedSearch((), Judgement(Confidence.LOW, 0.0, CONTRACT_THRESHOLDS, (), (), CONTRACT_THRESHOLDS))
 
 
 PARTS = [
     ("Who owns billing?", ["Who owns billing?"]),
     (QUESTION, [QUESTION, "Why did billing fail", "who fixed it?"]),
     ("What is A? What is B?", ["What is A? What is B?", "What is A?", "What is B?"]),
-    (
-        "Compare the kettle and the toaster",
-        ["Compare the kettle and the toaster", "the kettle", "the toaster"],
-    ),
-    (
-        "What is the difference between plan A and plan B for teams?",
-        ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"],
-    ),
+    ("Compare the kettle and the toaster", ["Compare the kettle and the toaster", "the kettle",
+     "the toaster"]),
+    ("What is the difference between plan A and plan B for teams?",
+     ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"]),
     ("Salt and pepper", ["Salt and pepper"]),
     ("", []),
-]
+]  # fmt: skip
 
 
 def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subtests):
@@ -70,7 +67,7 @@ def run(
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
-    async def look(text: str) -> SearchResult:
+    async def look(text: str) -> JudgedSearch:
         looked.append(text)
         return NOTHING
 

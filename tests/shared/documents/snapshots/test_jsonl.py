@@ -17,7 +17,7 @@ from shared.clients.snapshot_paths import DATA, MAX_SEGMENT, directory_of, segme
 from shared.clients.snapshot_store import Store
 from shared.config import read_settings
 from shared.documents.snapshots import jsonl as snapshot
-from shared.documents.snapshots.jsonl import Writer, new_data_name, records, to_database
+from shared.documents.snapshots.jsonl import new_data_name, records, to_database
 from shared.documents.snapshots.manifest import Data, Manifest
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
 
@@ -52,21 +52,6 @@ def read_lines(lines: Iterable[bytes], documents: int = 1, chunks: int = 1) -> l
 
 def line(kind: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({kind: fields}).encode() + b"\n"
-
-
-def test_a_snapshot_is_read_as_written():
-    file = io.BytesIO()
-    writer = Writer(file)
-    writer.document(DOCUMENT)
-    writer.chunk(CHUNK)
-    writer.close(new_data_name())
-    read = list(records(io.BytesIO(file.getvalue()), manifest_of(file.getvalue(), 1, 1)))
-    assert [record.model_dump() for record in read] == [DOCUMENT, CHUNK]
-
-
-def test_a_manifest_is_read_as_sealed():
-    manifest = manifest_of(b"", 0, 0, collection={"metadata": {"ü": 1.5}})
-    assert Manifest.parse(manifest.to_bytes()) == manifest
 
 
 NO_RECORDS = {
@@ -160,14 +145,12 @@ def test_a_path_outside_the_root_is_refused(subtests: pytest.Subtests):
             segments_of(path)
 
 
-def test_a_path_below_the_root_is_accepted(subtests: pytest.Subtests):
+def test_a_path_below_the_root_is_accepted():
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("a", ("a",)), ("./a", ("a",)), ("a/b c/ü", ("a", "b c", "ü")), (".", ()), ("./", ()),
         ("...", ("...",)), (".a", (".a",)), ("%2e%2e", ("%2e%2e",)),
     ]  # fmt: skip
-    for path, segments in cases:
-        with subtests.test(path=path):
-            assert segments_of(path) == segments
+    assert [(path, segments_of(path)) for path, _ in cases] == cases
 
 
 def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):
@@ -185,16 +168,6 @@ def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):
                     read_settings()
                 monkeypatch.setenv("RAG_SNAPSHOT_URL", "s3://bucket/x")
                 assert read_settings().rag_snapshot_url == "s3://bucket/x"
-
-
-def test_a_malformed_store_url_stops_the_start(subtests: pytest.Subtests):
-    for url in ("/x", "x", "file://", "a::file:///x", "S3://x", "://x"):
-        with subtests.test(url=url), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1")
-            monkeypatch.setenv("SUPABASE_ANON_KEY", "a")
-            monkeypatch.setenv("RAG_SNAPSHOT_URL", url)
-            with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
-                read_settings()
 
 
 def test_a_store_whose_package_is_missing_stops_the_start():

@@ -56,10 +56,8 @@ IN_CONTEXT = [
 ]
 
 
-def test_a_name_or_value_in_its_context_is_supported(subtests: pytest.Subtests):
-    for sentence in IN_CONTEXT:
-        with subtests.test(sentence=sentence):
-            assert check(sentence).verdict is Verdict.SUPPORTED
+def test_a_name_or_value_in_its_context_is_supported():
+    assert [sentence for sentence in IN_CONTEXT if check(sentence).verdict is not Verdict.SUPPORTED] == []
 
 
 def test_a_value_without_its_label_is_out_of_context_although_it_has_most_of_the_words():

@@ -10,13 +10,7 @@ from shared.ingestion.chunking.chunk_packer import CountTokens
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
-from tests.shared.ingestion.chunking.test_chunk_packer import (
-    COUNTERS,
-    chunk,
-    sizes,
-    uncovered,
-    words,
-)
+from tests.shared.ingestion.chunking.test_chunk_packer import COUNTERS, chunk, sizes, uncovered, words
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",
@@ -191,14 +185,12 @@ def test_articles_start_chunks_and_are_headings_and_parts_stay_with_their_first_
                      "PART II": 7, "Article 5": 9}  # fmt: skip
 
 
-def test_a_reference_to_an_article_is_not_an_article(subtests: pytest.Subtests):
+def test_a_reference_to_an_article_is_not_an_article():
     cases = (
         "Section 5 of the Act applies.", "Article 5(1) is void.", "Party A", "PARTY B", "Parts 1",
         "§ 433 Abs. 1 BGB", "12 March 2020", "3 kilns", "Articles 5 and 6", "Section",
     )  # fmt: skip
-    for line in cases:
-        with subtests.test(line=line):
-            assert split(f"It is so.\n\n{line}\n\nMore.", LEGAL).headings == []
+    assert [line for line in cases if split(f"It is so.\n\n{line}\n\nMore.", LEGAL).headings != []] == []
 
 
 def test_the_first_of_section_and_article_is_the_higher_level():

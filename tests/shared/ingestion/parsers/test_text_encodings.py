@@ -59,6 +59,6 @@ def test_an_export_of_numbers_with_few_words_is_read(words: tuple[str, ...], enc
 def test_an_uncertain_encoding_is_refused(subtests: pytest.Subtests):
     for data in (b"caf\xe9", "Größe".encode("cp437"), "Größe für".encode("cp1252") + b"\0"):
         with subtests.test(data=data):
-            with pytest.raises(UnreadableDocument) as refused:
+            with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
                 text(data)
             assert refused.value.code == "not_text"

@@ -35,105 +35,62 @@ NAMES = (
 CONTENT = {
     "a number in several elements": (main("<p>It is <b>12</b>.<b>50</b> euro.</p>"), ["It is 12.50 euro."]),
     "a list in a cell": (
-        main(
-            "<table><tr><th>a</th><th>b</th></tr>"
-            "<tr><td>1<ul><li>x</li><li>y</li></ul></td><td>2</td></tr></table>"
-        ),
-        ["| a | b |\n| --- | --- |\n| 1 x; y | 2 |"],
-    ),
-    "a table of links": (
-        main("<table><tr><th>a</th></tr><tr><td><a href='/x'>one</a></td></tr></table>"),
-        ["| a |\n| --- |\n| one |"],
-    ),
+        main("<table><tr><th>a</th><th>b</th></tr><tr><td>1<ul><li>x</li><li>y</li></ul></td><td>2</td></tr>"
+        "</table>"), ["| a | b |\n| --- | --- |\n| 1 x; y | 2 |"]),
+    "a table of links": (main("<table><tr><th>a</th></tr><tr><td><a href='/x'>one</a></td></tr></table>"),
+     ["| a |\n| --- |\n| one |"]),
     "merged cells": (
-        main(
-            "<table><tr><th>r</th><th>c</th></tr>"
-            "<tr><td rowspan=2>K</td><td>1</td></tr><tr><td>2</td></tr></table>"
-        ),
-        ["| K | 1 |\n| K | 2 |"],
-    ),
+        main("<table><tr><th>r</th><th>c</th></tr><tr><td rowspan=2>K</td><td>1</td></tr><tr><td>2</td></tr>"
+        "</table>"), ["| K | 1 |\n| K | 2 |"]),
     "exponents": (main("<p>10<sup>6</sup> m<sup>3</sup></p>"), ["10⁶ m³"]),
-    "all articles": (
-        f"<main><article><h2>One</h2>{SENTENCES}</article><article><h2>Two</h2><p>The second kiln.</p>"
-        f"{SENTENCES}</article></main>",
-        ["## One", "## Two", "The second kiln."],
-    ),
-    "short articles": (
-        f"<div><article>{SENTENCES}</article>"
-        + "".join(f"<article><h2>{n}</h2><p>Kiln {n} is for {SENTENCE}</p></article>" for n in range(9))
-        + "</div>",
-        ["Kiln 0 is", "Kiln 8 is"],
-    ),
+    "all articles": (f"<main><article><h2>One</h2>{SENTENCES}</article><article><h2>Two</h2><p>The second "
+     f"kiln.</p>{SENTENCES}</article></main>", ["## One", "## Two", "The second kiln."]),
+    "short articles": (f"<div><article>{SENTENCES}</article>"
+     + "".join(f"<article><h2>{n}</h2><p>Kiln {n} is for {SENTENCE}</p></article>" for n in range(9))
+     + "</div>", ["Kiln 0 is", "Kiln 8 is"]),
     "an answer behind a button": (
         main("<h3><button aria-controls=a>Can I?</button></h3><div id=a hidden><p>For 14 days.</p></div>"),
-        ["### Can I?\n\nFor 14 days."],
-    ),
+        ["### Can I?\n\nFor 14 days."]),
     "an answer that is not displayed": (
         main("<h3>Can I?</h3><div style='display: none'><p>For 14 days.</p></div>"),
-        ["### Can I?\n\nFor 14 days."],
-    ),
+        ["### Can I?\n\nFor 14 days."]),
     "tabs": (
-        main(
-            "<button role=tab aria-controls=l>Linux</button><button role=tab aria-controls=m>Mac</button>"
-            "<div id=l role=tabpanel>Run apt.</div><div id=m role=tabpanel hidden>Run brew.</div>"
-        ),
-        ["#### Linux\n\nRun apt.", "#### Mac\n\nRun brew."],
-    ),
+        main("<button role=tab aria-controls=l>Linux</button><button role=tab aria-controls=m>Mac</button>"
+        "<div id=l role=tabpanel>Run apt.</div><div id=m role=tabpanel hidden>Run brew.</div>"),
+        ["#### Linux\n\nRun apt.", "#### Mac\n\nRun brew."]),
     "an open shadow root": (
         main("<x-note><template shadowrootmode=open><p>Never above 300.</p></template></x-note>"),
-        ["Never above 300."],
-    ),
+        ["Never above 300."]),
     "a heading's link to itself": (main("<h2>Fire<a href='#i'>¶</a></h2><p>Go.</p>"), ["## Fire\n"]),
     "a note beside the text": (main("<aside><p>Never above 300.</p></aside>"), ["Never above 300."]),
     "a page in an aside": (f"<div><aside><h1>Kiln</h1>{SENTENCES}</aside></div>", ["# Kiln", SENTENCE]),
     "a page in a form": (f"<form id=page><div><h1>Kiln</h1>{SENTENCES}</div></form>", ["# Kiln", SENTENCE]),
     "a page in a cell": (
         f"<table><tr><td><a href='/'>menu</a></td><td><h1>Kiln</h1>{SENTENCES}</td></tr></table>",
-        ["# Kiln", SENTENCE],
-    ),
+        ["# Kiln", SENTENCE]),
     "deep elements": ("<div>" * 400 + f"<h1>Kiln</h1>{SENTENCES}" + "</div>" * 400, [SENTENCE]),
     "a zero byte": (main("<p>The ki\0ln has 5.</p>"), ["The kiln has 5."]),
     "a banner longer than the page": (
-        f"<div class='cookie-banner'><p>{'We use cookies of the menu. ' * 40}</p></div>"
-        "<div class=text><h1>Kiln</h1><p>The kiln is hot.</p></div>",
-        ["# Kiln\n\nThe kiln is hot."],
-    ),
+        f"<div class='cookie-banner'><p>{'We use cookies of the menu. ' * 40}</p></div><div class=text>"
+        f"<h1>Kiln</h1><p>The kiln is hot.</p></div>", ["# Kiln\n\nThe kiln is hot."]),
     "a formula for eyes and for programs": (
-        main(
-            "<p>It is <math><semantics><mi>E</mi><annotation encoding='application/x-tex'>E=m</annotation>"
-            "</semantics></math><span aria-hidden=true>E=m</span>.</p>"
-        ),
-        ["It is $E=m$."],
-    ),
-    "headers and footers of cards": (
-        f"{MENU}<div>"
-        + "".join(
-            f"<div class=card><header><h3>Kiln {n}</h3></header><p>Kiln {n} is for {SENTENCE}</p>"
-            f"<footer>Part {n}77</footer></div>"
-            for n in range(9)
-        )
-        + f"</div>{FOOTER}",
-        ["### Kiln 0\n\nKiln 0 is for", "Part 077", "### Kiln 8", "Part 877"],
-    ),
+        main("<p>It is <math><semantics><mi>E</mi><annotation encoding='application/x-tex'>E=m</annotation>"
+        "</semantics></math><span aria-hidden=true>E=m</span>.</p>"), ["It is $E=m$."]),
+    "headers and footers of cards": (f"{MENU}<div>"
+     + "".join(f"<div class=card><header><h3>Kiln {n}</h3></header><p>Kiln {n} is for {SENTENCE}</p>"
+     f"<footer>Part {n}77</footer></div>" for n in range(9)) + f"</div>{FOOTER}",
+     ["### Kiln 0\n\nKiln 0 is for", "Part 077", "### Kiln 8", "Part 877"]),
     "names of sections": (
-        main(
-            "".join(
-                f"<section class='{name}'><h2>{name}</h2><p>Rule {number} holds.</p></section>"
-                for number, name in enumerate(NAMES)
-            )
-        ),
-        [f"## {name}\n\nRule {number} holds." for number, name in enumerate(NAMES)],
-    ),
+        main("".join(f"<section class='{name}'><h2>{name}</h2><p>Rule {number} holds.</p></section>"
+                     for number, name in enumerate(NAMES))),
+        [f"## {name}\n\nRule {number} holds." for number, name in enumerate(NAMES)]),
     "a banner in the text": (main("<div role=banner><p>Never above 300.</p></div>"), ["Never above 300."]),
     "a list of links": (
-        "<main><h1>Guides</h1><ul><li><a href='/1'>Guide one</a></li><li><a href='/2'>Guide two</a></li></ul>"
-        "</main>",
-        ["- Guide one\n- Guide two"],
-    ),
+        "<main><h1>Guides</h1><ul><li><a href='/1'>Guide one</a></li><li><a href='/2'>Guide two</a></li>"
+        "</ul></main>", ["- Guide one\n- Guide two"]),
     "lines, code and numbers of lists": (
         main("<p>Road 5<br>Town</p><pre>a\n  b</pre><button>Copy</button><ol start=5><li>five</li></ol>"),
-        ["Road 5\nTown", "a\n  b", "5. five"],
-    ),
+        ["Road 5\nTown", "a\n  b", "5. five"]),
     "a short page": (f"{MENU}<main><h1>Kiln</h1><p>It is hot.</p></main>{FOOTER}", ["# Kiln\n\nIt is hot."]),
 }  # fmt: skip
 

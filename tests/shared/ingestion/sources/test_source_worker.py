@@ -87,6 +87,9 @@ class Admin:
     def row(self, source: str) -> Row:
         return dict(self.actor.request("GET", f"/v1/sources/{source}").json())
 
+    def change(self, source: str, **fields: Any) -> None:
+        assert self.actor.request("PATCH", f"/v1/sources/{source}", fields).status_code == 200
+
     def run(self, source: str) -> Row:
         """The state of the source after a whole run, however many time slices it takes."""
         for _ in range(10):
@@ -151,14 +154,9 @@ def test_pages_that_ask_not_to_be_indexed_go_when_the_source_leaves_them_out(web
         site.put("/c", article("Page c", "The kiln c is hot."))
         site.list_pages("/a", "/b", "/c", a="2026-01-01")
         source = web_ada.make(site.url)
-
-        def include(value: bool) -> None:
-            changes = {"include_noindex": value}
-            assert web_ada.actor.request("PATCH", f"/v1/sources/{source}", changes).status_code == 200
-
-        include(True)
+        web_ada.change(source, include_noindex=True)
         assert counts(web_ada.run(source)) == (3, 3, 0, 0)
-        include(False)
+        web_ada.change(source, include_noindex=False)
         # The pages themselves did not change.
         row = web_ada.run(source)
         assert (counts(row), row["last_run"]["left_out"]) == ((3, 0, 2, 0), {"noindex": 2})
@@ -167,13 +165,8 @@ def test_pages_that_ask_not_to_be_indexed_go_when_the_source_leaves_them_out(web
 
 def test_a_running_time_slice_stores_nothing_after_a_change_to_leave_pages_out(ada: Admin, shelf: Shelf):
     source = ada.make()
-
-    def include(value: bool) -> None:
-        changes = {"include_noindex": value}
-        assert ada.actor.request("PATCH", f"/v1/sources/{source}", changes).status_code == 200
-
-    include(True)
-    shelf.on_fetch = lambda name: include(False) if name == "b" else None
+    ada.change(source, include_noindex=True)
+    shelf.on_fetch = lambda name: ada.change(source, include_noindex=False) if name == "b" else None
     ada.lister.work()
     assert (ada.row(source)["status"], ada.titles()) == ("waiting", ["a"])
     shelf.on_fetch, shelf.left_out = (lambda _: None), {"a": "noindex"}
@@ -182,7 +175,11 @@ def test_a_running_time_slice_stores_nothing_after_a_change_to_leave_pages_out(a
     assert (counts(ada.row(source)), ada.titles()) == ((3, 2, 1, 0), ["b", "c"])
 
 
-def test_documents_follow_the_items(ada: Admin, shelf: Shelf):
+@pytest.mark.parametrize("slice_seconds", [source_worker.SLICE_SECONDS, 0.0])
+def test_documents_follow_the_items(
+    ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, slice_seconds: float
+):
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", slice_seconds)
     source = ada.make()
     assert counts(ada.run(source)) == (3, 3, 0, 0)
     assert counts(ada.run(source)) == (3, 0, 0, 0)
@@ -202,7 +199,7 @@ def test_documents_follow_the_items(ada: Admin, shelf: Shelf):
     assert counts(ada.run(source)) == (3, 2, 0, 1)
 
 
-def test_a_listing_that_fails_or_is_partial_deletes_nothing(ada: Admin, shelf: Shelf, people: People):
+def test_a_listing_that_fails_or_is_partial_deletes_nothing(ada: Admin, shelf: Shelf):
     source = ada.make()
     ada.run(source)
     whole = ["a", "b", "c"]
@@ -212,11 +209,11 @@ def test_a_listing_that_fails_or_is_partial_deletes_nothing(ada: Admin, shelf: S
     assert row["last_run"]["error"]["code"] == FetchFailed.code
     assert ada.titles() == whole
     shelf.broken_listing = ""
-    assert people.ada.request("PATCH", f"/v1/sources/{source}", {"max_items": 1}).status_code == 200
+    ada.change(source, max_items=1)
     assert ada.run(source)["last_run"]["error"]["code"] == "too_many_items"
     assert ada.titles() == whole
     # An item that cannot be read is listed, and keeps its document.
-    people.ada.request("PATCH", f"/v1/sources/{source}", {"max_items": 100})
+    ada.change(source, max_items=100)
     shelf.broken = {"c"}
     row = ada.run(source)
     assert counts(row) == (2, 0, 1, 1)
@@ -339,19 +336,6 @@ def test_a_long_run_over_a_vanished_source_deletes_nothing(
     assert ada.titles() == ["a", "b", "c"]
 
 
-def test_a_long_run_deletes_the_items_that_are_gone(
-    ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-):
-    source = ada.make()
-    ada.run(source)
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
-    del shelf.texts["a"]
-    del shelf.versions["a"]
-    shelf.gone = {"a"}
-    assert counts(ada.run(source)) == (3, 0, 1, 1)
-    assert ada.titles() == ["b", "c"]
-
-
 def test_the_time_slices_of_a_run_list_a_website_once(web_ada: Admin, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
     with Website() as site:
@@ -359,6 +343,8 @@ def test_the_time_slices_of_a_run_list_a_website_once(web_ada: Admin, monkeypatc
             site.put(path, f"The kiln {path} is hot.", Content_Type="text/plain")
         site.list_pages("/a", "/b", "/c")
         source = web_ada.make(site.url)
+        web_ada.lister.work()
+        assert web_ada.row(source)["status"] == "running"
         assert counts(web_ada.run(source)) == (3, 3, 0, 0)
         assert site.requests.count("/sitemap.xml") == 1
         # The next run lists it again.
@@ -370,16 +356,9 @@ def test_a_change_by_another_admin_does_not_end_a_run(ada: Admin, shelf: Shelf, 
     source = ada.make()
     ada.world.sql("update rag.members set role = 'admin' where user_id = %s", people.ann.id)
     ada.world.sql("update rag.members set role = 'admin' where user_id = %s", people.ada.id)
-    changed: list[int] = []
-
-    def change(item: str) -> None:
-        if not changed:
-            body = {"interval_seconds": 600}
-            changed.append(people.ann.request("PATCH", f"/v1/sources/{source}", body).status_code)
-
-    shelf.on_fetch = change
+    ann = replace(ada, actor=people.ann)
+    shelf.on_fetch = lambda name: ann.change(source, interval_seconds=600) if name == "a" else None
     assert counts(ada.run(source)) == (3, 3, 0, 0)
-    assert changed == [200]
     row = ada.row(source)
     assert (row["interval_seconds"], row["last_run"]["error"]) == (600, None)
 
@@ -411,16 +390,6 @@ def test_a_worker_that_dies_at_any_call_is_continued(ada: Admin, shelf: Shelf, s
     assert counts(row)[0] == 3
     assert ada.titles() == ["a", "b", "c"]
     assert ada.world.sql("select count(*) from rag.jobs where collection_id = %s", ada.collection) == [(3,)]
-
-
-def test_a_listing_takes_several_turns(ada: Admin, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
-    source = ada.make()
-    ada.lister.work()
-    row = ada.row(source)
-    assert row["status"] == "running"
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 30.0)
-    assert counts(ada.run(source)) == (3, 3, 0, 0)
 
 
 def test_every_org_gets_a_turn(ada: Admin, people: People):

@@ -153,36 +153,25 @@ def many_sitemaps(site: website_server.Website) -> None:
 
 REFUSED: dict[str, tuple[Callable[[website_server.Website], object], str]] = {
     "more pages than allowed": (
-        lambda site: site.list_pages(*(f"/{n}" for n in range(11))),
-        "too_many_items",
-    ),
+        lambda site: site.list_pages(*(f"/{n}" for n in range(11))), "too_many_items"),
     "an index in an index": (nested, "sitemap_nested"),
     "many sitemaps": (many_sitemaps, "too_many_sitemaps"),
     "entities that expand": (lambda site: site.put("/sitemap.xml", BOMB), "processing_failed"),
-    "a packed sitemap that expands": (
-        lambda site: site.put(
-            "/sitemap.xml", gzip.compress(b" " * (60 << 20)), Content_Type="application/gzip"
-        ),
-        "file_too_large",
-    ),
+    "a packed sitemap that expands": (lambda site: site.put("/sitemap.xml", gzip.compress(b" " * (60 << 20)),
+     Content_Type="application/gzip"), "file_too_large"),
     "more entries than the protocol allows": (
-        lambda site: site.put("/sitemap.xml", f"<urlset>{'<url/>' * 50_001}</urlset>"),
-        "file_too_large",
-    ),
+        lambda site: site.put("/sitemap.xml", f"<urlset>{'<url/>' * 50_001}</urlset>"), "file_too_large"),
     "a page instead of a sitemap": (lambda site: site.put("/sitemap.xml", "<html/>"), "no_sitemap"),
     "no sitemap": (lambda _: None, "url_refused"),
     "an empty sitemap": (lambda site: site.list_pages(), "no_pages"),
     "a sitemap on another host": (
         lambda site: site.put("/sitemap.xml", "", 302, Location="http://127.0.0.2/sitemap.xml"),
-        "url_not_allowed",
-    ),
+        "url_not_allowed"),
     "a large robots.txt": (lambda site: site.put("/robots.txt", "#" * 600_000), "file_too_large"),
     "a broken robots.txt": (
-        lambda site: site.put("/robots.txt", b"no gzip", Content_Encoding="gzip"),
-        "processing_failed",
-    ),
+        lambda site: site.put("/robots.txt", b"no gzip", Content_Encoding="gzip"), "processing_failed"),
     "a robots.txt with an error": (lambda site: site.put("/robots.txt", "", 503), FetchFailed.code),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("why", REFUSED)

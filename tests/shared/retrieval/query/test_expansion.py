@@ -35,19 +35,15 @@ NO_OTHER = (
 )  # fmt: skip
 
 
-def test_polite_phrases_are_removed(subtests: pytest.Subtests):
-    for question, meaning in FRAMED:
-        with subtests.test(question=question):
-            assert expand(question).text == meaning
+def test_polite_phrases_are_removed():
+    assert [(question, expand(question).text) for question, _ in FRAMED] == FRAMED
 
 
 def test_other_word_forms_are_searched_too(subtests: pytest.Subtests):
     for question, added in OTHER_FORMS:
         with subtests.test(question=question):
             assert expand(question) == Expansion(question, f"{question} {' '.join(added)}", added)
-    for question in NO_OTHER:
-        with subtests.test(question=question):
-            assert expand(question) == Expansion(question, question, ())
+    assert [question for question in NO_OTHER if expand(question) != Expansion(question, question, ())] == []
 
 
 def test_each_abbreviation_has_one_meaning():

@@ -33,32 +33,19 @@ def test_a_question_about_the_org_is_searched_in_the_org(subtests: pytest.Subtes
             assert org_level(question) == (what, word)
 
 
-def test_a_question_that_only_sounds_like_it_is_not(subtests: pytest.Subtests):
-    for question in OF_NO_ORG:
-        with subtests.test(question=question):
-            assert org_level(question) is None
+def test_a_question_that_only_sounds_like_it_is_not():
+    assert [question for question in OF_NO_ORG if org_level(question) is not None] == []
 
 
 def test_a_person_s_policy_beside_a_machine_s_counts():
     assert org_level("is the retry policy in our travel policy?") == ("policy", "policy")
 
 
-def test_a_question_asks_for_new_or_for_timeless_documents(subtests: pytest.Subtests):
+def test_a_question_asks_for_new_or_for_timeless_documents():
     for intent, questions, others in (
-        (
-            freshness,
-            ("latest incidents", "most  recent release", "what is currently broken"),
-            ("latest_version", "presently", "recently.py", "kettle"),
-        ),
-        (
-            timeless,
-            ("history of the billing service", "what does SLA mean", "the oldest bug"),
-            ("whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"),
-        ),
-    ):
-        for question in questions:
-            with subtests.test(question=question):
-                assert intent(question)
-        for question in others:
-            with subtests.test(question=question):
-                assert intent(question) is None
+        (freshness, ["latest incidents", "most  recent release", "what is currently broken"],
+         ["latest_version", "presently", "recently.py", "kettle"]),
+        (timeless, ["history of the billing service", "what does SLA mean", "the oldest bug"],
+         ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]),
+    ):  # fmt: skip
+        assert [question for question in questions + others if intent(question)] == questions

@@ -77,7 +77,7 @@ SILENT = (
     "since 2000 users", "since the 90s", "Q345", "in h1 tags", "respond within 2 days", "tomorrow",
     "last_week", "on Monday.com", "sun and mon", "between 5 and 10 items", "on 2025-02-30", "03/04/2025",
     "between 2025-03-04 and friends", "hier ist der Fehler", "ab version 2", "mars rover",
-    "mayo sauce recipe", "last 9999 years",
+    "mayo sauce recipe", "last 9999 years", "on 30 February",
 )  # fmt: skip
 
 
@@ -151,10 +151,8 @@ def test_common_time_expressions_are_recognised(subtests: pytest.Subtests):
             assert question[period.start : period.end] == text
 
 
-def test_lookalikes_of_time_expressions_are_ignored(subtests: pytest.Subtests):
-    for question in SILENT:
-        with subtests.test(question=question):
-            assert time_range(question, NOW) is None
+def test_lookalikes_of_time_expressions_are_ignored():
+    assert [question for question in SILENT if time_range(question, NOW) is not None] == []
 
 
 def test_a_time_that_may_not_be_the_documents_is_ignored(subtests: pytest.Subtests):
@@ -188,6 +186,8 @@ def test_the_clock_may_be_in_another_time_zone():
 
 EDGES = [
     (datetime(2026, 1, 1, tzinfo=UTC), "in December", datetime(2025, 12, 1, tzinfo=UTC)),
+    (datetime(2026, 5, 1, tzinfo=UTC), "since May", datetime(2026, 5, 1, tzinfo=UTC)),
+    (NOW, "on Wednesday", datetime(2026, 4, 15, tzinfo=UTC)),
     (datetime(2026, 1, 1, tzinfo=UTC), "last month", datetime(2025, 12, 1, tzinfo=UTC)),
     (datetime(2026, 1, 1, tzinfo=UTC), "last quarter", datetime(2025, 10, 1, tzinfo=UTC)),
     (datetime(2026, 3, 31, tzinfo=UTC), "the past month", datetime(2026, 2, 28, tzinfo=UTC)),

@@ -1,4 +1,5 @@
--- Checks of a call before its function runs: PostgREST's pre-request function, and the size of a direct call.
+-- PostgREST's pre-request function, which runs before an exposed function: the size of a direct call; the trace id and
+-- the state of the replica for other calls.
 
 create function rag.check_direct_size()
 returns void
