@@ -339,21 +339,28 @@ create function rag.index_changed_chunks()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  part record;
 begin
   -- A document that is stored in parts counts its words at the end (rag_load_chunks, rag.replace_documents).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
   if tg_op = 'UPDATE' then
-    perform rag.index_words(different.org_id, array_agg(distinct different.document_id))
-    from (
-      (select org_id, document_id, ordinal, embedding_model, content from changed
-      except select org_id, document_id, ordinal, embedding_model, content from former)
-      union all
-      (select org_id, document_id, ordinal, embedding_model, content from former
-      except select org_id, document_id, ordinal, embedding_model, content from changed)
-    ) as different
-    group by different.org_id;
+    -- A loop, because rag_worker changes other columns and may not execute rag.index_words.
+    for part in
+      select different.org_id, array_agg(distinct different.document_id) as ids
+      from (
+        (select org_id, document_id, ordinal, embedding_model, content from changed
+        except select org_id, document_id, ordinal, embedding_model, content from former)
+        union all
+        (select org_id, document_id, ordinal, embedding_model, content from former
+        except select org_id, document_id, ordinal, embedding_model, content from changed)
+      ) as different
+      group by different.org_id
+    loop
+      perform rag.index_words(part.org_id, part.ids);
+    end loop;
   else
     perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
     from changed
@@ -369,16 +376,22 @@ create function rag.index_changed_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  part record;
 begin
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
-  perform rag.index_words(changed.org_id, array_agg(changed.id))
-  from changed
-  join former on former.org_id = changed.org_id and former.id = changed.id
-  where (former.title, former.lang, former.collection_id, former.owner_id)
-    is distinct from (changed.title, changed.lang, changed.collection_id, changed.owner_id)
-  group by changed.org_id;
+  for part in
+    select changed.org_id, array_agg(changed.id) as ids
+    from changed
+    join former on former.org_id = changed.org_id and former.id = changed.id
+    where (former.title, former.lang, former.collection_id, former.owner_id)
+      is distinct from (changed.title, changed.lang, changed.collection_id, changed.owner_id)
+    group by changed.org_id
+  loop
+    perform rag.index_words(part.org_id, part.ids);
+  end loop;
   return null;
 end;
 $$;
