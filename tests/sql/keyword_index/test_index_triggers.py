@@ -292,11 +292,15 @@ def test_a_fold_that_is_rolled_back_changes_nothing(world: World, people: People
 
 
 def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People):
-    for number in range(150):
-        passages.put(world, people.ann, f"again thing{number}")
+    """Folds of 33 documents: three segments of like size become one."""
     segments = f"select count(*), max(documents) from rag.term_segments where {ORGS}"
-    ((count, largest),) = world.sql(segments, [people.acme.id])
-    assert (count, largest) == (1, 132)
+    present = []
+    for fold in range(9):
+        passages.put_many(world, people.ann, [f"again thing{fold} {number}" for number in range(33)])
+        present += world.sql(segments, [people.acme.id])
+    assert present == [(1, 33), (2, 33), (1, 99), (2, 99), (3, 99), (2, 99), (3, 99), (4, 99), (1, 297)]
+    for number in range(18):
+        passages.put(world, people.ann, f"again later{number}")
     tail = f"select count(*) from rag.document_terms where {ORGS} and segment is null"
     assert world.sql(tail, [people.acme.id]) == [(18,)]
     assert drift(world, people) == []
