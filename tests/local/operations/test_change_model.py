@@ -53,7 +53,9 @@ STATE = (
     "select embedding_model, embedding::text from rag.chunks where org_id = %s order by ordinal, document_id"
 )
 TOTALS = """
-select config, embedding_model, documents, chunks from rag.index_totals(array[%s::uuid], null)
+select config, embedding_model, sum(documents)::integer, sum(chunks)::integer
+from rag.index_totals(array[%s::uuid], null)
+group by 1, 2
 """
 
 
