@@ -75,12 +75,12 @@ def secrets_in(answer: httpx.Response) -> set[str]:
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
 
-def store(services: Services, actor: Actor, secret: str, **fields: Any) -> str:
+def store(services: Services, actor: Actor, secret: str, collection: str = "default", **fields: Any) -> str:
     """A document that answers the question with that secret; its id."""
     assert actor.org is not None
     text = f"The code of the vault door is {secret}. Nobody else may know the code of the vault door."
     document = NewDocument(title="The vault door", text=text, **fields)
-    return ingest(services.database, services.embedder, actor.principal, document).document_id
+    return ingest(services.database, services.embedder, actor.principal, document, collection).document_id
 
 
 def assert_tells_nothing(answer: httpx.Response, library: Library, asker: Actor | None = None) -> None:

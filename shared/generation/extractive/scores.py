@@ -22,6 +22,7 @@ from shared.types import ExtractedSentence
 
 # The number of a clause, at its beginning.
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})+")
+_SENTENCE_END = re.compile(r"[.!?。！？]\W*$")
 _CLAUSE = re.compile(rf"\(?({_NUMBER.pattern})[.)]?\s")
 Embed = Callable[[Sequence[str], Roles], list[list[float]]]
 Scores = Mapping[ExtractedSentence, float]
@@ -80,13 +81,19 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         asks_more = not form.words <= form.names
         return bool(key) and is_text and asks_more and 2 * len(words & form.words) >= len(words)
 
+    def is_title(sentence: ExtractedSentence) -> bool:
+        """A document without a title is called by its first sentence, which may be the answer."""
+        return sentence.words <= content_words(sentence.match.title) and not _SENTENCE_END.search(
+            sentence.text
+        )
+
     def share(sentence: ExtractedSentence, item: Statement) -> float:
         lacks_value = form.value and not has_value(sentence.text, form.text)
         is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
         factors = (
             (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),
             (weights.SHARE_WITHOUT_VALUE, lacks_value or repeats_question(sentence, item)),
-            (weights.SHARE_OF_TITLE, sentence.words <= content_words(sentence.match.title)),
+            (weights.SHARE_OF_TITLE, is_title(sentence)),
         )
         return math.prod(factor for factor, applies in factors if applies)
 

@@ -335,6 +335,13 @@ def test_a_title_is_no_answer(embedder: Embedder):
     assert first == (1, "They hold for all users of the house.")
 
 
+def test_the_first_sentence_that_is_the_title_of_a_text_without_one_answers_directly(embedder: Embedder):
+    text = "The kettle switches off at 100 degrees. It holds 1.7 litres."
+    for title in (text[:50], text[:39]):
+        draft = answer(embedder, "At how many degrees does the kettle switch off?", match(text, title))
+        assert not draft.is_indirect, title
+
+
 def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, embedder: Embedder):
     for question, texts, place, expected in PLACED:
         with subtests.test(question=question):
