@@ -22,7 +22,7 @@ from bench.tenants import TenantDatabase, tenant_database
 from shared.models.vectors import DIMENSIONS
 
 GB = 1e9
-HNSW, KEYWORDS = "chunks_by_embedding", "postings_by_term"
+HNSW, KEYWORDS = "chunks_by_embedding", "term_blocks"
 # Chunks of an org that stay outside of the HNSW index (rag.is_hnsw_tail_full).
 OUTSIDE = 3000
 # Searches read the two indexes at random: they belong in memory, with the rows of results and connections.
@@ -117,7 +117,7 @@ def _bytes(load: Load, console: Console) -> dict[str, float]:
         after["chunks", index] = _sizes_in(tenants)["chunks", index]
     sizes = dict.fromkeys(PARTS, 0.0)
     for (table, name), size in after.items():
-        part = {index: PARTS[0], KEYWORDS: PARTS[1]}.get(name, PARTS[2])
+        part = PARTS[0] if name == index else PARTS[1] if table == KEYWORDS else PARTS[2]
         sizes[part] += (size - before.get((table, name), 0)) / load.chunks
     console.print(f"{load}: {sum(sizes.values()):,.0f} B a chunk")
     return sizes

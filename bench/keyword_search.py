@@ -164,9 +164,9 @@ def text_figures(tenants: TenantDatabase, corpus: TextCorpus, seconds: float) ->
     chunks = corpus.chunks
     ranked = [count / len(chunks) for _, count in corpus.chunk_counts.most_common()]
     words = sum(len(chunk.split()) for chunk in chunks)
-    postings = tenants.number("select count(*) from rag.postings")
-    size = tenants.number("select pg_total_relation_size('rag.postings')") / 2**20
-    counts = tenants.number("select pg_total_relation_size('rag.term_counts')") / 2**20
+    terms = tenants.number("select pg_total_relation_size('rag.document_terms')") / 2**20
+    blocks = tenants.number("select pg_total_relation_size('rag.term_blocks')") / 2**20
+    segments = tenants.number("select count(*) from rag.term_segments")
     shares = ", ".join(f"{ranked[place - 1]:.1%}" for place in (1, 10, 100, 1000) if place <= len(ranked))
     once = sum(count == 1 for count in corpus.chunk_counts.values()) / len(ranked)
     note = (
@@ -177,7 +177,7 @@ def text_figures(tenants: TenantDatabase, corpus: TextCorpus, seconds: float) ->
     return [
         Figure("text, chunks", len(chunks), "", note=note),
         Figure("index_words, a document", seconds * 1000 / len(corpus.documents), "ms"),
-        Figure("postings, a document", postings / len(corpus.documents), ""),
-        Figure("postings, size", size, "MiB"),
-        Figure("term_counts, size", counts, "MiB"),
+        Figure("segments", segments, ""),
+        Figure("document_terms, size", terms, "MiB"),
+        Figure("term_blocks, size", blocks, "MiB"),
     ]

@@ -40,12 +40,12 @@ create index chunks_by_embedding_{{0}} on rag.chunks
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)
 COUNTS = """
-insert into rag.term_counts (org_id, term, collection_id, documents, chunks, length)
-select org_id, rag.total_term('pg_catalog.english', embedding_model), collection_id,
-  count(distinct document_id), count(*), count(*)
+insert into rag.term_segments
+  (org_id, segment, config, collection_id, embedding_model, documents, chunks, length)
+select org_id, 0, 'english', collection_id, embedding_model, count(distinct document_id), count(*), count(*)
 from rag.chunks
 where org_id = any (%s)
-group by 1, 2, 3
+group by 1, 4, 5
 """
 
 

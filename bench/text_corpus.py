@@ -1,7 +1,7 @@
 """One org with synthetic text (bench/synthetic_text.py) in the database of bench/tenants.py.
 
-Documents and chunks are loaded with COPY, then the postings and their counts by the functions that triggers
-call for every document. The vectors (bench/synthetic_vectors.py) do not depend on the text, so the two legs
+Documents and chunks are loaded with COPY, then their terms by the function that triggers call for every
+document. The vectors (bench/synthetic_vectors.py) do not depend on the text, so the two legs
 of a hybrid search return different chunks, which is the most work that they can cause.
 """
 
@@ -80,7 +80,7 @@ def load_corpus(tenants: TenantDatabase, org: Org) -> TextCorpus:
 
 
 def index_words(tenants: TenantDatabase, corpus: TextCorpus) -> float:
-    """Make the postings of all documents, some at once; the seconds that it took."""
+    """Index the words of all documents, some at once; the seconds that it took."""
     all_ids = ids(corpus.org, np.arange(len(corpus.documents), dtype=np.uint64))
     some = [
         all_ids[first : first + DOCUMENTS_PER_CALL] for first in range(0, len(all_ids), DOCUMENTS_PER_CALL)

@@ -52,7 +52,7 @@ KEYS = {
     "originals": "document_id",
     "jobs": "document_id",
     "chunks": "document_id",
-    "postings": "document_id",
+    "document_terms": "document_id",
     "facets": "document_id",
     "title_entities": "document_id",
     "mentions": "document_id",
@@ -191,7 +191,7 @@ def time_copy(tenants: TenantDatabase, document_ids: list[str]) -> tuple[float, 
     for table, key in KEYS.items():
         delete = f"delete from rag.{table} where {key} = any (%s::uuid[])"  # noqa: S608
         rows += connection.execute(delete.encode(), [document_ids]).rowcount
-    connection.execute("vacuum rag.chunks, rag.postings, rag.documents")
+    connection.execute("vacuum rag.chunks, rag.document_terms, rag.documents")
     started = perf_counter()
     for place, data in row_data.items():
         with connection.cursor().copy(f"copy {place} from stdin (format binary)".encode()) as into:

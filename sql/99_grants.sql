@@ -32,7 +32,8 @@ grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-grant select, insert, update, delete on rag.postings, rag.term_counts, rag.stored_bytes to authenticated;
+grant select, insert, update, delete on rag.document_terms, rag.term_segments, rag.term_blocks,
+  rag.stored_bytes to authenticated;
 grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;

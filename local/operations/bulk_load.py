@@ -39,10 +39,7 @@ KEYS = {field.name for field in fields(NewDocument)}
 DOCUMENT = TypeAdapter(NewDocument)
 NOT_EMPTY = "The database has chunks already. Add further documents with: python -m local ingest"
 # The tables that refer to documents. Their secondary indexes and foreign keys are dropped and created again.
-TABLES = [
-    f"rag.{name}"
-    for name in ("chunks", "facets", "jobs", "mentions", "postings", "relations", "title_entities")
-]
+TABLES = [f"rag.{name}" for name in ("chunks", "facets", "jobs", "mentions", "relations", "title_entities")]
 SECONDARY = """
 select 'drop index ' || indexrelid::regclass, pg_get_indexdef(indexrelid)
 from pg_index
@@ -143,7 +140,9 @@ def load(
         count += len(rows)
     for _, create in secondary:
         connection.execute(create)
-    connection.execute(f"analyze rag.documents, rag.term_counts, {', '.join(TABLES)}")
+    connection.execute(
+        f"analyze rag.documents, rag.document_terms, rag.term_segments, rag.term_blocks, {', '.join(TABLES)}"
+    )
     connection.commit()
     return count
 

@@ -22,7 +22,8 @@ create table rag.chunks (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  ordinal integer not null check (ordinal >= 0),
+  -- The keyword index has 22 bits for it.
+  ordinal integer not null check (ordinal between 0 and 4194303),
   content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
   span_start integer not null check (span_start >= 0),
   span_end integer not null,

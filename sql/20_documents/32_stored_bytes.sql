@@ -1,6 +1,6 @@
 -- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
--- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
--- rag.term_counts, a write from time to time folds the rows of its org into one.
+-- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. A
+-- write from time to time folds the rows of its org into one.
 
 create table rag.stored_bytes (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -212,6 +212,9 @@ begin
   if present = '{}' then
     return;
   end if;
+  -- The words of all these documents leave the index with their chunks, below: two statements that remove words might wait
+  -- for those of another call.
+  perform set_config('rag.words_later', 'true', true);
   update rag.documents as renewed
   set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
     occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
@@ -221,6 +224,7 @@ begin
   from unnest(present) as entry
   join unnest(new) as input on input.number = entry.number
   where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
+  perform set_config('rag.words_later', '', true);
 
   delete from rag.jobs
   using unnest(present) as entry

@@ -109,7 +109,7 @@ as $$
 $$;
 
 comment on function rag.filters_documents is
-  'Whether a scope filters by fields that documents and chunks have, and postings do not.';
+  'Whether a scope filters by fields that documents and chunks have, and segments of the keyword index do not.';
 
 create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text

@@ -15,21 +15,14 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(sum(counts.chunks), 0)
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.term, term_counts.collection_id, term_counts.chunks
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts
-    where rag.model_of_total(counts.term) = scope.model
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)));
+    select coalesce(sum(totals.chunks), 0)
+    from rag.index_totals(scope.org_ids, scope.collection_ids) as totals
+    where totals.embedding_model = scope.model);
 end;
 $$;
 
 comment on function rag.count_chunks is
-  'The number of chunks of its model in a scope that filters by org and collection only, by the log of term counts.';
+  'The number of chunks of its model in a scope that filters by org and collection only, by the keyword index.';
 
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
@@ -263,7 +256,7 @@ declare
   complete boolean;
 begin
   select * into settings from rag.settings;
-  -- The log of term counts has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
+  -- The keyword index has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
   -- other filters the scan itself counts, up to the bound.
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);

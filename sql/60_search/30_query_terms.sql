@@ -1,11 +1,12 @@
 -- Parsed keyword queries: the terms of a query, how much each weighs, and which of them are adjacent.
 
 create type rag.query_term as (
-  term text, slot integer, config oid, position integer, weight double precision, documents bigint
+  term text, key bigint, slot integer, config oid, position integer, weight double precision, documents bigint
 );
 
 comment on type rag.query_term is
-  'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
+  'A term of a query. key: its key in the index. slot: the same for all terms of one word, which each language stems in '
+  'its own way. config: '
   'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
   'position: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
   'frequency in the query. documents: the number of documents that contain the term.';
@@ -18,14 +19,13 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision, totals text[]
+  chunk_length double precision, document_length double precision, parts rag.term_segments[]
 );
 
 comment on type rag.keyword_query is
   'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
   'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms. totals: the terms that mark documents of the requested embedding model; null if the scope has no other '
-  'model.';
+  'in terms. parts: the segments and tails of the scope (rag.index_totals).';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -36,25 +36,12 @@ declare
   configs regconfig[];
   chunk_count bigint;
 begin
-  select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
-    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
-      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.totals
-  from (
-    select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
-      sum(counts.length) as length
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
-  ) as total;
+  select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
+    sum(total.length)::double precision / nullif(sum(total.chunks), 0),
+    sum(total.length)::double precision / nullif(sum(total.documents), 0),
+    array_agg(total)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.parts
+  from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
 
   with word as (
     select languages.config, word.lexeme as term, position,
@@ -84,22 +71,15 @@ begin
     union all
     select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
     from identifier
+  ), keyed as (
+    select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
+    from term
   ), known as (
-    select counts.term, sum(counts.documents) as documents,
-      ln(1 + (chunk_count - sum(counts.chunks) + 0.5) / (sum(counts.chunks) + 0.5)) as idf
-    from (select distinct term.term from term where term.frequency > 0) as wanted
-    cross join unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term = wanted.term
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
+    select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
+    from rag.term_counts(keywords.parts,
+      array(select distinct keyed.key from keyed where keyed.frequency > 0)) as counts
   )
-  select array_agg((found.term, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
+  select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term)
     into keywords.terms
   from (
@@ -107,8 +87,8 @@ begin
     from (
       select weighted.*, max(weighted.weight) over (partition by weighted.slot) as slot_weight
       from (
-        select term.*, known.documents, known.idf * max(term.frequency) over (partition by term.term) as weight
-        from term join known on known.term = term.term
+        select keyed.*, known.documents, known.idf * keyed.times as weight
+        from keyed join known on known.key = keyed.key
       ) as weighted
     ) as slots
   ) as found

@@ -1,156 +1,162 @@
--- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
--- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that contain most of the query,
+-- with a bounded number of entries for each term; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
 comment on type rag.document_key is 'The key of a document.';
 
--- PostgREST's connections cache plans. A plan made while rag.postings was empty would scan the filled table for each
--- term until autovacuum has analyzed the table. So these functions disable sequential scans.
-create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
+create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], model text, wanted integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
-  -- A nested loop would compare each posting with each term of a long query.
-  set enable_nestloop = off
-  -- A cached plan estimates that every word is rare. For each document it would read all postings of the word from the
-  -- index of terms, which has all columns of the query.
-  set enable_indexonlyscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
-declare
-  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return (
     select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
     from (
-      select postings.org_id, postings.document_id
-      from unnest(documents) as document
+      select document.org_id, document.document_id
+      from (select distinct org_id, document_id from unnest(documents)) as document
       cross join lateral (
-        select org_id, document_id, term, impact
-        from rag.postings
-        where postings.org_id = document.org_id and postings.document_id = document.document_id
-          and postings.term = any (terms)
+        -- The concatenation reads a long array from TOAST once.
+        select stored.terms || '{}' as terms, stored.places || '{}' as places
+        from rag.document_terms as stored
+        where stored.org_id = document.org_id and stored.document_id = document.document_id
+          and stored.embedding_model = model
         offset 0
-      ) as postings
-      join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = postings.term
+      ) as present
+      cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+      cross join lateral (select width_bucket(query_term.key, present.terms) as i offset 0) as place
+      where present.terms[place.i] = query_term.key
       group by 1, 2
-      order by sum(query_term.weight * postings.impact) desc, 2
+      order by sum(query_term.weight * (present.places[place.i] >> 54)) desc, 2
       limit wanted
     ) as ranked);
 end;
 $$;
 
 comment on function rag.rank_documents is
-  'The `wanted` documents that match the query best, scored by all their postings.';
+  'The `wanted` documents of the model that match the query best, by the impacts of all their terms.';
 
--- Only the postings with the highest impacts are read. A document without a read posting may contain the term too: its
--- impact is estimated as half of the lowest impact that was read (rest). The function subtracts rest from each read
--- posting of the term, so that a common word does not favor the documents whose postings were read. With several orgs
--- it adds rest to every document of the org, so that a small org whose postings were all read has no advantage.
-create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
+-- Only the entries with the highest impacts are read. A document without a read entry may contain the term too: its impact
+-- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
+-- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
+-- read, nor a small segment whose entries were all read.
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = ''
-  set enable_seqscan = off
-  -- Because of row security the planner estimates very few postings, and would read and sort all of them.
-  set enable_sort = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
-  orgs constant integer := cardinality(scope.org_ids);
-  each constant integer := greatest(wanted, read / greatest(1, orgs));
+  best rag.document_key[];
 begin
-  return (with list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select org.id as org_id, query_term.weight, taken.ids, taken.impacts, query_term.weight * taken.rest as rest
+  with part as materialized (
+    select distinct org_id, class, segment
+    from unnest(keywords.parts)
+    where segment is not null and embedding_model = scope.model
+  ), query_term as materialized (
+    select counted.*, greatest(1, ceil(read * least(2, parts.number) / greatest(1, parts.number)))::integer as each
     from (
-      select term, weight, sum(least(documents, each * orgs)) over (order by weight desc, term)
-        - least(documents, each * orgs) as read_before
-      from (select distinct term, weight, documents from unnest(keywords.terms)) as terms
-    ) as query_term
-    cross join unnest(scope.org_ids) as org (id)
+      select term.key, term.weight, sum(least(term.documents, read)) over (order by term.weight desc, term.key)
+        - least(term.documents, read) as read_before
+      from (select distinct key, weight, documents from unnest(keywords.terms)) as term
+    ) as counted
+    cross join (select count(*)::double precision as number from part) as parts
+    where counted.read_before < 8 * read
+  ), list as materialized (
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    select part.org_id, part.class, part.segment, query_term.weight / 511 as weight,
+      block.entries[span.first : least(span.last, span.first + query_term.each - 1)] as entries,
+      case when span.first + query_term.each <= span.last
+        then query_term.weight / 511 * (block.entries[span.first + query_term.each] >> 16) / 2 else 0 end as rest
+    from part
+    cross join query_term
     cross join lateral (
-      select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
-        case when count(*) = each then min(most.impact) / 2 else 0 end as rest
-      from (
-        select document_id, impact
-        from rag.postings
-        where org_id = org.id and term = query_term.term
-          and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
-        order by impact desc
-        limit each
-      ) as most
-    ) as taken
-    where query_term.read_before < 8 * read
+      select blocks.terms, blocks.ends, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first <= query_term.key
+      order by blocks.first desc
+      limit 1
+    ) as block
+    cross join lateral (select width_bucket(query_term.key, block.terms) as i offset 0) as place
+    cross join lateral (
+      select coalesce(block.ends[place.i - 1], 0) + 1 as first, block.ends[place.i] as last offset 0
+    ) as span
+    where block.terms[place.i] = query_term.key
   ), scored as (
-    select list.org_id, best.document_id, sum(list.weight * best.impact - list.rest) as score
-    from list, unnest(list.ids, list.impacts) as best (document_id, impact)
-    where allowed is null or best.document_id in (select unnest(allowed))
+    select list.org_id, list.class, list.segment, entry & 65535 as number,
+      sum(list.weight * (entry >> 16) - list.rest) as score
+    from list, unnest(list.entries) as entry
+    group by 1, 2, 3, 4
+  ), segment_score as (
+    select scored.*, scored.score + whole.rest as estimate
+    from scored
+    join (select list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3) as whole
+      using (org_id, class, segment)
+  ), tail_score as (
+    select tail.org_id, tail.document_id, sum(query_term.weight / 511 * (tail.places[place.i] >> 54)) as score
+    from (select distinct org_id, class from unnest(keywords.parts) where segment is null) as part
+    cross join lateral (
+      select waiting.org_id, waiting.document_id, waiting.terms || '{}' as terms, waiting.places || '{}' as places
+      from rag.document_terms as waiting
+      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+        and waiting.embedding_model = scope.model
+      offset 0
+    ) as tail
+    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+    cross join lateral (select width_bucket(query_term.key, tail.terms) as i offset 0) as place
+    where tail.terms[place.i] = query_term.key and (allowed is null or tail.document_id in (select unnest(allowed)))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
+  select array_agg((found.org_id, found.document_id)::rag.document_key) into best
   from (
-    select scored.org_id, scored.document_id
-    from scored
-    left join (select list.org_id, sum(list.rest) as rest from list group by 1) as whole
-      on orgs > 1 and whole.org_id = scored.org_id
-    order by scored.score + coalesce(whole.rest, 0) desc, scored.document_id
+    select * from (
+      -- Documents are looked up in this order, until there are enough.
+      (select ranked.org_id, stored.document_id, ranked.estimate as score
+      from (select * from segment_score order by estimate desc, segment, number offset 0) as ranked
+      cross join lateral (
+        select document_terms.document_id
+        from rag.document_terms
+        where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
+          and document_terms.segment = ranked.segment and document_terms.number = ranked.number
+          and document_terms.embedding_model = scope.model
+        offset 0
+      ) as stored
+      where allowed is null or stored.document_id in (select unnest(allowed))
+      order by ranked.estimate desc, ranked.segment, ranked.number
+      limit wanted)
+      union all
+      (select * from tail_score order by score desc, document_id limit wanted)
+    ) as both_parts
+    order by score desc, document_id
     limit wanted
-  ) as ranked);
+  ) as found;
+  return best;
 end;
 $$;
 
-comment on function rag.top_postings is
-  'The `wanted` allowed documents (null: all) that match the query best, scored by a bounded number of postings: '
-  'about `read` of each term, with the highest impacts, and about eight times `read` in total. The terms with the '
-  'largest weights come first.';
-
-create function rag.collection_share(scope rag.search_scope)
-returns double precision
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  whole rag.search_scope := scope;
-begin
-  whole.collection_ids := null;
-  return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
-end;
-$$;
-
-comment on function rag.collection_share is
-  'The share of its orgs'' chunks that are in the scope''s collections, by the log of term counts.';
+comment on function rag.best_entries is
+  'The `wanted` allowed documents (null: all) that match the query best, by a bounded number of entries: about `read` of '
+  'each term, with the highest impacts, and about eight times `read` in total. The terms with the largest weights come '
+  'first. The tails are read as a whole.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select settings.postings_read from rag.settings);
+  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
-  if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
-    and rag.collection_share(scope) >= 0.1
-  then
-    -- Postings have the id of their collection. If the collection is a large part of its org, few others are read.
-    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
-  elsif scope.collection_ids is not null or rag.filters_documents(scope) then
-    execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
-      rag.where_clause(scope, 'id'), case when keywords.totals is not null then
-      'and exists (select from rag.postings where postings.org_id = documents.org_id '
-      'and postings.document_id = documents.id and postings.term = any ($2))' end)
-      into left_over using scope, keywords.totals;
-  elsif keywords.totals is not null then
-    left_over := array(
-      select (postings.org_id, postings.document_id)::rag.document_key
-      from rag.postings
-      where postings.org_id = any (scope.org_ids) and postings.term = any (keywords.totals));
-  else
-    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
+  if not rag.filters_documents(scope) then
+    return rag.best_entries(keywords, scope, null, wanted, read);
   end if;
-
-  -- A few documents are looked up one by one. For many, postings are read: more of them, since most may not be allowed.
-  if cardinality(left_over) <= 4 * read then
-    return rag.rank_documents(keywords, left_over, wanted);
+  execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
+    rag.where_clause(scope, 'id')) into left_over using scope;
+  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  if cardinality(left_over) <= 1000 then
+    return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.top_postings(keywords, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
 end;
 $$;
 
@@ -159,8 +165,7 @@ comment on function rag.candidate_documents is
 
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
-  set enable_nestloop = off set enable_indexonlyscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 #variable_conflict use_column
 declare
@@ -170,7 +175,6 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
-  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   -- The mean length is 0 if no text has a term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
@@ -181,26 +185,28 @@ begin
   -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, query_term.weight / keywords.weight_sum as weight,
-      fixed + by_document * found.length as holds_back, (
-        select sum(place & 65535)::double precision from unnest(found.places) as place
-      ) as occurrences
+    select wanted.org_id, wanted.document_id,
+      found.places[width_bucket(query_term.key - 1, found.terms) + 1 : place.last] as places,
+      query_term.weight / keywords.weight_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    -- With offset 0 the planner looks a document's terms up; otherwise it would read all terms of the document.
     cross join lateral (
-      select term, places, length
-      from rag.postings
-      where postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
-        and postings.term = any (terms)
+      select stored.length, stored.terms || '{}' as terms, stored.places || '{}' as places
+      from rag.document_terms as stored
+      where stored.org_id = wanted.org_id and stored.document_id = wanted.document_id
       offset 0
     ) as found
-    join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = found.term
+    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+    cross join lateral (select width_bucket(query_term.key, found.terms) as last offset 0) as place
+    where found.terms[place.last] = query_term.key
   ), whole as (
-    select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
+    select posting.*, sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score
     from posting
+    cross join lateral (
+      select sum(place & 65535)::double precision as occurrences from unnest(posting.places) as place
+    ) as counted
   ), part as (
-    select whole.org_id, whole.document_id, (place >> 32)::integer as ordinal, whole.score as whole_score,
+    select whole.org_id, whole.document_id, (place >> 32)::integer & 4194303 as ordinal, whole.score as whole_score,
       sum(whole.weight * (place & 65535) / ((place & 65535) + fixed + by_chunk * ((place >> 16) & 65535))) as score
     from whole, unnest(whole.places) as place
     group by 1, 2, 3, 4

@@ -7,24 +7,14 @@ as $$
 #variable_conflict use_column
 declare
   words constant text[] := tsvector_to_array(rag.words(config, name));
+  parts constant rag.term_segments[] := array(select part from rag.index_totals(array[org_id], scope.collection_ids) as part);
 begin
   with counts as (
-    select counted.term, sum(counted.documents) as documents
-    -- The empty word represents the totals of the org, whose terms begin with a blank.
-    from unnest(array[''] || words) as word (term)
-    cross join lateral (
-      select word.term, term_counts.documents
-      from rag.term_counts
-      where term_counts.org_id = name_rarity.org_id
-        and term_counts.term >= case word.term when '' then ' ' else word.term end
-        and term_counts.term <= case word.term when '' then '!' else word.term end
-        and (scope.collection_ids is null or term_counts.collection_id = any (scope.collection_ids))
-      offset 0
-    ) as counted
-    group by counted.term
+    select counted.key, counted.documents
+    from rag.term_counts(parts, array(select rag.term_key(word) from unnest(words) as word)) as counted
   ), total as (
     -- Smoothing by a hundred documents without the words: a few documents do not show how rare a word is.
-    select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
+    select 100 + coalesce(sum(part.documents), 0) as documents from unnest(parts) as part
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
       / ln(min(total.documents) + 1)), 0)::double precision,
@@ -32,7 +22,7 @@ begin
     into rarity, documents_of_rarest_word
   from unnest(words) as word (term)
   cross join total
-  left join counts on counts.term = word.term;
+  left join counts on counts.key = rag.term_key(word.term);
 end;
 $$;
 

@@ -76,16 +76,19 @@ declare
   longest_tail constant bigint := 50000;
   to_exchange bigint;
   documents uuid[];
+  segments uuid[];
 begin
   if exists (
     select from rag.chunks_to_embed(org_id, model, '00000000-0000-0000-0000-000000000000', 1))
   then
     return null;
   end if;
+  -- First, as each writer does: a writer that has begun ends before.
+  perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
 
-  -- Below, the postings change in their totals alone.
+  -- Below, the keyword index changes its model alone.
   perform set_config('rag.words_later', 'true', true);
   with former as materialized (
     select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
@@ -112,19 +115,28 @@ begin
   from changed;
   perform set_config('rag.words_later', '', true);
 
-  with removed as (
-    delete from rag.postings
-    where postings.org_id = org_id and postings.term >= ' ' and postings.term < '!'
-      and postings.document_id = any (documents)
-    returning postings.*
-  )
-  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
-  select removed.org_id, removed.document_id, rag.total_term(rag.config_of_total(removed.term), model),
-    removed.collection_id, removed.owner_id, array_agg(place order by place), max(removed.length),
-    max(removed.impact)
-  from removed
-  cross join unnest(removed.places) as place
-  group by 1, 2, 3, 4, 5;
+  -- Documents with chunks of both models.
+  perform rag.index_words(org_id, array(
+    select terms.document_id
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents)
+    group by 1
+    having count(*) > 1));
+  update rag.document_terms set embedding_model = model
+  where document_terms.org_id = org_id and document_terms.document_id = any (documents);
+  -- Folding can no longer change the segments of these documents.
+  segments := array(
+    select distinct terms.segment
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents) and terms.segment is not null);
+  delete from rag.term_segments
+  where term_segments.org_id = org_id and term_segments.segment = any (segments);
+  insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
+  select org_id, terms.collection_id, terms.owner_id, terms.segment, terms.config, terms.embedding_model, count(*),
+    sum(terms.chunks), sum(terms.length)
+  from rag.document_terms as terms
+  where terms.org_id = org_id and terms.segment = any (segments)
+  group by 2, 3, 4, 5, 6;
 
   update rag.orgs set embedding_model = model where orgs.id = org_id;
   return to_exchange;

@@ -222,7 +222,7 @@ create table rag.settings (
   document_share real not null default 0.5 check (document_share between 0 and 1),
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  postings_read integer not null default 500 check (postings_read between 100 and 1000000),
+  postings_read integer not null default 2000 check (postings_read between 100 and 1000000),
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
@@ -266,8 +266,8 @@ comment on column rag.settings.phrase_share is
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
-  'The maximum number of postings that a search reads for a term, highest impact first; for a whole query, eight '
-  'times as many.';
+  'The maximum number of documents of a term that a search reads from the keyword index, highest impact first; for a '
+  'whole query, eight times as many.';
 comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
   'The maximum number of mentions of an entity that a search reads, most prominent first.';
@@ -2313,7 +2313,8 @@ create table rag.chunks (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  ordinal integer not null check (ordinal >= 0),
+  -- The keyword index has 22 bits for it.
+  ordinal integer not null check (ordinal between 0 and 4194303),
   content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
@@ -2534,8 +2535,8 @@ create policy "an object takes a place by who uploaded it" on rag.originals
   using (true) with check (path is null or split_part(path, '/', 3) = (select rag.current_user_id())::text);
 
 -- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
--- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
--- rag.term_counts, a write from time to time folds the rows of its org into one.
+-- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. A
+-- write from time to time folds the rows of its org into one.
 
 create table rag.stored_bytes (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -4225,6 +4226,9 @@ begin
   if present = '{}' then
     return;
   end if;
+  -- The words of all these documents leave the index with their chunks, below: two statements that remove words might wait
+  -- for those of another call.
+  perform set_config('rag.words_later', 'true', true);
   update rag.documents as renewed
   set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
     occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
@@ -4234,6 +4238,7 @@ begin
   from unnest(present) as entry
   join unnest(new) as input on input.number = entry.number
   where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
+  perform set_config('rag.words_later', '', true);
 
   delete from rag.jobs
   using unnest(present) as entry
@@ -5134,138 +5139,231 @@ $$;
 
 comment on function rag.terms is 'Each term of a text, and its number of occurrences.';
 
--- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
--- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
--- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
--- leakproof and so may use the index under row security.
+-- The inverted index of keyword search. A visibility class is what the same callers see: the documents of an org, a
+-- collection and an owner. Each row belongs to one class, so the policies decide on whole rows, and statistics are sums over
+-- the rows that the caller sees. The class is part of each key and generated from the columns that the policies check: a
+-- caller can write no row that a statement on another class reads, and no key that another class has.
+--
+-- A document has a row with its terms. The latest documents of a class are its tail, which searches read document by
+-- document. A write that makes the tail too long folds it into a segment: blocks that list, term by term, the documents of
+-- up to 8,000 chunks. A search reads one block for each term and segment.
+--
+-- Terms are stored as hashes. Writes and deletions change all three tables in their own transaction, so a search never
+-- finds words of a deleted text.
 
-create table rag.postings (
+create function rag.term_key(term text)
+returns bigint
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return hashtextextended(term collate "C", 0) & 9223372036854775807;
+end;
+$$;
+
+comment on function rag.term_key is 'The hash of a term, 63 bits: the term''s key in the keyword index.';
+
+create table rag.document_terms (
   org_id uuid not null,
   document_id uuid not null,
-  term text collate "C" not null,
   collection_id uuid not null,
   owner_id uuid,
-  places bigint[] not null check (cardinality(places) > 0),
-  length integer not null,
-  impact real not null,
-  -- No foreign key to the document, which would be checked for every term. A write of postings has locked the
-  -- document's row or has inserted its chunks, and the trigger that follows the deletion of chunks deletes the
-  -- postings.
-  primary key (org_id, document_id, term)
+  class bytea not null generated always as (uuid_send(collection_id) || coalesce(uuid_send(owner_id), '')) stored,
+  embedding_model text not null,
+  config text not null,
+  segment uuid,
+  number integer check (number between 1 and 65535),
+  chunks integer not null check (chunks between 1 and 4194304),
+  length bigint not null check (length between 0 and 1000000000000),
+  terms bigint[] not null check (array_position(terms, null) is null),
+  places bigint[] not null check (cardinality(places) = cardinality(terms) and array_position(places, null) is null),
+  check ((segment is null) = (number is null)),
+  -- No foreign key to the document, which would be checked for each write. The trigger on chunks deletes the row.
+  primary key (org_id, document_id, class, embedding_model)
 );
 
-comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
-comment on column rag.postings.term is
-  'A term. One posting of each document represents the whole document; its term consists of blank, text search '
-  'configuration, blank and embedding model (rag.total_term). No other term begins with a blank.';
-comment on column rag.postings.places is
-  'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
-comment on column rag.postings.length is 'Terms in the whole document.';
-comment on column rag.postings.impact is
-  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term '
-  'has more postings than a search reads, the search reads those with the highest impact.';
+comment on table rag.document_terms is
+  'The terms of each document, for the exact scores of candidates and for removing the document from its segment.';
+comment on column rag.document_terms.class is 'The visibility class: collection and owner.';
+comment on column rag.document_terms.config is 'The name of the text search configuration (rag.text_config).';
+comment on column rag.document_terms.segment is 'The segment that lists the document; null in the tail.';
+comment on column rag.document_terms.number is 'The number of the document in its segment.';
+comment on column rag.document_terms.length is 'Terms in the whole document.';
+comment on column rag.document_terms.terms is
+  'The keys of terms (rag.term_key) in order, a term once for each chunk that contains it.';
+comment on column rag.document_terms.places is
+  'For each of terms: (impact << 54) | (ordinal of the chunk << 32) | (terms in the chunk << 16) | occurrences. impact: an '
+  'estimate of the document''s score for the term, 0 to 511, among passages of 100 terms in documents of 500.';
 
--- rag.candidate_documents: the postings of a term, those with the most of it first.
-create index postings_by_term on rag.postings (org_id, term, impact desc)
-  include (document_id, collection_id, owner_id);
+-- The documents of segments and tails by number, and the tails of an org.
+create index document_terms_by_segment on rag.document_terms (org_id, class, segment, number);
+create index document_terms_tail on rag.document_terms (org_id, collection_id) where segment is null;
 
-create table rag.term_counts (
+create table rag.term_segments (
   org_id uuid not null,
-  term text collate "C" not null,
-  id bigint generated always as identity,
   collection_id uuid not null,
   owner_id uuid,
-  documents bigint not null,
-  chunks bigint not null,
-  length bigint not null,
-  -- No foreign key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
-  -- No foreign key to the collection: folding would wait for its deletion, which waits for the folded rows.
-  -- The documents of a deleted collection subtract their counts, so that each sum becomes 0.
-  primary key (org_id, term, id)
+  class bytea not null generated always as (uuid_send(collection_id) || coalesce(uuid_send(owner_id), '')) stored,
+  segment uuid not null,
+  config text not null,
+  embedding_model text not null,
+  documents integer not null check (documents between 0 and 65535),
+  chunks bigint not null check (chunks between 0 and 1000000000000),
+  length bigint not null check (length between 0 and 1000000000000),
+  primary key (org_id, class, segment, config, embedding_model)
 );
 
-comment on table rag.term_counts is
-  'The numbers of documents and chunks that contain a term, from which BM25 computes the term''s rarity. A log of '
-  'differences, with one row for each term that a write added or removed, so that writers never wait for each '
-  'other. A search sums the rows that it may see, and from time to time a write folds the rows of its terms into '
-  'one.';
-comment on column rag.term_counts.length is
-  'The number of terms in all these chunks; only for the postings that represent whole documents.';
+comment on table rag.term_segments is
+  'The segments of the keyword index: the numbers of documents and chunks, and the terms in all of these chunks, by text '
+  'search configuration and embedding model.';
 
-call rag.admit_members('postings');
-call rag.bind_keys('postings');
+create table rag.term_blocks (
+  org_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  class bytea not null generated always as (uuid_send(collection_id) || coalesce(uuid_send(owner_id), '')) stored,
+  segment uuid not null,
+  first bigint not null,
+  terms bigint[] not null check (array_position(terms, null) is null),
+  ends integer[] not null check (0 <= all (ends)),
+  chunks integer[] not null check (0 < all (chunks)),
+  entries integer[] not null check (array_position(entries, null) is null),
+  primary key (org_id, class, segment, first)
+);
 
-create policy "a key reads and writes with the scopes for it" on rag.postings
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
-    or collection_id = (select rag.deleted_collection()))
-  with check ((select rag.has_scope('documents:write')));
+comment on table rag.term_blocks is
+  'The blocks of a segment: the documents that contain a term. A block has all of a segment''s terms from `first` up to the '
+  'next block.';
+comment on column rag.term_blocks.terms is 'The keys of the block''s terms, in order.';
+comment on column rag.term_blocks.ends is 'For each term, the position of its last entry in entries.';
+comment on column rag.term_blocks.chunks is 'For each term, the number of chunks that contain it.';
+comment on column rag.term_blocks.entries is
+  '(impact << 16) | number of the document in the segment; those of a term together, highest impact first.';
 
-create policy "a key deletes with documents:write" on rag.postings
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
+-- A block and a document of a few chunks stay in the row: reading from TOAST takes longer. Hashes and entries do not
+-- compress.
+alter table rag.document_terms set (toast_tuple_target = 8160);
+alter table rag.document_terms alter column terms set storage external;
+alter table rag.term_blocks alter column entries set storage external;
+alter table rag.term_blocks set (toast_tuple_target = 8160);
 
--- Counts obey the same rules as what they count: a word in a private document, or in a collection
--- that a key may not enter, does not change other callers' scores. Deleting a collection subtracts its words.
-call rag.admit_members('term_counts', 'term counts');
-call rag.bind_keys('term_counts');
+call rag.admit_members('document_terms', 'terms of documents');
+call rag.admit_members('term_segments', 'segments');
+call rag.admit_members('term_blocks', 'blocks');
 
-create policy "a key reads and writes with the scopes for it" on rag.term_counts
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write', 'collections:manage')));
-
-create policy "a key deletes with documents:write" on rag.term_counts
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create function rag.total_term(config regconfig, embedding_model text)
-returns text
-language sql stable security invoker set search_path = ''
-as $$
-  select format(' %s %s', pg_ts_config.cfgname, embedding_model)
-  from pg_catalog.pg_ts_config
-  where pg_ts_config.oid = config;
+-- Who deletes a collection also removes its words.
+do $$
+declare
+  table_name text;
+begin
+  foreach table_name in array array['document_terms', 'term_segments', 'term_blocks'] loop
+    call rag.bind_keys(table_name);
+    execute format('create policy "a key reads and writes with the scopes for it" on rag.%I as restrictive for all '
+      'to authenticated using ((select rag.has_scope(''documents:read'', ''documents:write'', ''retrievals:read'', '
+      '''chat:read'')) or collection_id = (select rag.deleted_collection())) '
+      'with check ((select rag.has_scope(''documents:write'')) or collection_id = (select rag.deleted_collection()))',
+      table_name);
+    execute format('create policy "a key deletes with documents:write" on rag.%I as restrictive for delete '
+      'to authenticated using ((select rag.has_scope(''documents:write'')) '
+      'or collection_id = (select rag.deleted_collection()))', table_name);
+  end loop;
+end;
 $$;
 
-comment on function rag.total_term is
-  'The term of the posting that represents a whole document: blank, text search configuration, blank, embedding '
-  'model.';
-
-create function rag.config_of_total(term text)
-returns regconfig
-language sql stable security invoker set search_path = ''
+-- PostgREST's connections cache plans. A plan made while these tables were empty would scan the filled tables; so these
+-- functions disable sequential scans. They read what the joins name first, first: under row security the planner expects few
+-- rows, and might read a document once for each term.
+create function rag.index_totals(org_ids uuid[], collection_ids uuid[])
+returns setof rag.term_segments
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
-  select ('pg_catalog.' || split_part(term, ' ', 2))::regconfig;
+begin
+  return query
+  select counted.*
+  from unnest(org_ids) as org (id)
+  cross join lateral (
+    (select segments.* from rag.term_segments as segments where segments.org_id = org.id offset 0)
+    union all
+    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model, 1,
+      tail.chunks, tail.length
+    from rag.document_terms as tail
+    where tail.org_id = org.id and tail.segment is null
+    offset 0)
+  ) as counted
+  where index_totals.collection_ids is null or counted.collection_id = any (index_totals.collection_ids);
+end;
 $$;
 
-comment on function rag.config_of_total is 'The text search configuration in such a term (rag.total_term).';
+comment on function rag.index_totals is
+  'The segments of orgs, or of some of their collections, and the documents of their tails, each as a segment without an id.';
 
-create function rag.model_of_total(term text)
-returns text
-language sql immutable security invoker set search_path = ''
+create function rag.term_counts(parts rag.term_segments[], keys bigint[])
+returns table (key bigint, documents bigint, chunks bigint)
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
-  select substr(term, length(split_part(term, ' ', 2)) + 3);
+begin
+  return query
+  select counted.key, sum(counted.documents)::bigint, sum(counted.chunks)::bigint
+  from (
+    select term.key, block.ends[place.i]::bigint - coalesce(block.ends[place.i - 1], 0) as documents,
+      block.chunks[place.i] as chunks
+    from (select distinct org_id, class, segment from unnest(parts) where segment is not null) as part
+    cross join unnest(keys) as term (key)
+    cross join lateral (
+      select blocks.terms, blocks.ends, blocks.chunks
+      from rag.term_blocks as blocks
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first <= term.key
+      order by blocks.first desc
+      limit 1
+    ) as block
+    cross join lateral (select width_bucket(term.key, block.terms) as i offset 0) as place
+    where block.terms[place.i] = term.key
+    union all
+    select term.key, 1, place.i - width_bucket(term.key - 1, tail.terms)
+    from (select distinct org_id, class from unnest(parts) where segment is null) as part
+    cross join lateral (
+      -- The concatenation reads a long array from TOAST once.
+      select waiting.terms || '{}' as terms
+      from rag.document_terms as waiting
+      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+      offset 0
+    ) as tail
+    cross join unnest(keys) as term (key)
+    cross join lateral (select width_bucket(term.key, tail.terms) as i offset 0) as place
+    where tail.terms[place.i] = term.key
+  ) as counted
+  group by 1;
+end;
 $$;
 
-comment on function rag.model_of_total is 'The embedding model in such a term (rag.total_term).';
+comment on function rag.term_counts is
+  'The numbers of documents and chunks that contain each of the terms, in parts of the index (rag.index_totals). Terms that '
+  'the caller sees in no document are omitted.';
 
--- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
+-- Writes to the keyword index: triggers on chunks and documents, once a statement, and the folding of tails.
+--
+-- A writer locks the rows of documents first, in rag.documents and then here, and then the segments that lose a document, in
+-- order. Folding locks rows of documents only, and skips those that are locked; so it waits for no other transaction.
 
 create function rag.index_words(org_id uuid, document_ids uuid[])
 returns void
-language plpgsql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
-  delete from rag.postings
-  where org_id = index_words.org_id and document_id = any (document_ids);
+  -- Two writers of a document's chunks index it one after the other.
+  perform from rag.documents
+  where documents.org_id = index_words.org_id and documents.id = any (document_ids)
+  order by documents.id
+  for no key update;
+  perform rag.remove_words(index_words.org_id, document_ids);
 
-  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
-  with counted as (
-    select documents.id as document_id, documents.collection_id, documents.owner_id, present.ordinal,
-      found.terms, found.occurrences, found.length,
-      sum(found.length) over (partition by documents.id)::integer as document_length
+  insert into rag.document_terms (org_id, document_id, collection_id, owner_id, embedding_model, config, chunks, length,
+    terms, places)
+  with counted as materialized (
+    select documents.id as document_id, documents.collection_id, documents.owner_id, present.embedding_model,
+      present.config, present.ordinal, found.terms, found.occurrences, found.length,
+      sum(found.length) over (partition by documents.id, present.embedding_model) as document_length
     from rag.settings
     cross join rag.documents
     -- "offset 0" keeps the order of the joins: under row security the planner expects one chunk, and might read all of
@@ -5278,190 +5376,405 @@ begin
       offset 0
     ) as present
     cross join lateral (
-      select array_agg(term) || rag.total_term(present.config, present.embedding_model) as terms,
-        array_agg(occurrences) || 0 as occurrences, coalesce(sum(occurrences), 0)::integer as length
+      select array_agg(rag.term_key(term)) as terms, array_agg(occurrences) as occurrences,
+        coalesce(sum(occurrences), 0) as length
       from rag.terms(present.config, documents.title || E'\n' || present.content)
     ) as found
     where documents.org_id = index_words.org_id and documents.id = any (document_ids)
+  ), posting as (
+    select document_id, embedding_model, key, ordinal, length, times,
+      -- By the default settings, not the present ones: the impact selects candidates and scores nothing.
+      (max(times / (times + 1.5 * (0.15 + 0.85::float8 * length / 100))) over term / 2
+        + sum(times) over term / (sum(times) over term + 1.5 * (0.15 + 0.85::float8 * document_length / 500)) / 2)
+        as impact
+    from counted
+    cross join unnest(terms, occurrences) as entry (key, times)
+    window term as (partition by document_id, embedding_model, key)
+  ), listed as (
+    select document_id, embedding_model, array_agg(key order by key, ordinal) as terms,
+      -- << and | bind alike, from the left.
+      array_agg(floor(impact * 511)::bigint << 54 | (ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+        | least(times, 65535)::bigint order by key, ordinal) as places
+    from posting
+    group by 1, 2
+  ), total as (
+    select document_id, collection_id, owner_id, embedding_model, config, count(*) as chunks, sum(length) as length
+    from counted
+    group by 1, 2, 3, 4, 5
   )
-  select index_words.org_id, document_id, entry.term, collection_id, owner_id,
-    -- << and | bind alike, from the left.
-    array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
-      | least(entry.times, 65535)::bigint order by ordinal),
-    document_length,
-    -- By the default settings, not the present ones: the impact selects candidates and scores nothing.
-    max(entry.times / (entry.times + 1.5 * (0.15 + 0.85::float8 * length / 100))) / 2
-      + sum(entry.times) / (sum(entry.times) + 1.5 * (0.15 + 0.85::float8 * document_length / 500)) / 2
-  from counted
-  cross join unnest(terms, occurrences) as entry (term, times)
-  group by document_id, entry.term, collection_id, owner_id, document_length;
+  select index_words.org_id, document_id, collection_id, owner_id, embedding_model, pg_ts_config.cfgname, chunks, length,
+    coalesce(listed.terms, '{}'), coalesce(listed.places, '{}')
+  from total
+  join pg_catalog.pg_ts_config on pg_ts_config.oid = config
+  left join listed using (document_id, embedding_model);
+
+  perform rag.fold_tail(index_words.org_id, written.class)
+  from (
+    select distinct class
+    from rag.document_terms
+    where org_id = index_words.org_id and document_id = any (document_ids) and segment is null
+    offset 0
+  ) as written;
 end;
 $$;
 
 comment on function rag.index_words is
-  'Rewrite the documents'' postings. A document''s title counts as part of each of its chunks, as it does for '
-  'their embeddings.';
+  'Rewrite the terms of documents, and fold the tails that become too long. A document''s title counts as part of each of '
+  'its chunks, as it does for their embeddings.';
+
+create function rag.remove_words(org_id uuid, document_ids uuid[])
+returns void
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
+as $$
+#variable_conflict use_variable
+declare
+  part record;
+begin
+  -- After it has waited for a fold that moved a document, the next statement sees the document's new segment.
+  perform from rag.document_terms as gone
+  where gone.org_id = org_id and gone.document_id = any (document_ids)
+  order by gone.document_id, gone.class
+  for update;
+  perform from rag.term_segments as segments
+  where segments.org_id = org_id and (segments.class, segments.segment) in (
+    select gone.class, gone.segment
+    from rag.document_terms as gone
+    where gone.org_id = org_id and gone.document_id = any (document_ids) and gone.segment is not null)
+  order by segments.class, segments.segment, segments.config, segments.embedding_model
+  for update;
+
+  for part in
+    select gone.class, gone.segment, array_agg(gone.number) as numbers, count(*) >= (
+      select sum(segments.documents)
+      from rag.term_segments as segments
+      where segments.org_id = org_id and segments.class = gone.class and segments.segment = gone.segment) as is_whole
+    from rag.document_terms as gone
+    where gone.org_id = org_id and gone.document_id = any (document_ids) and gone.segment is not null
+    group by 1, 2
+  loop
+    if not part.is_whole then
+      with lost as materialized (
+        select term.key, count(distinct gone.number)::integer as documents, count(*)::integer as chunks,
+          min((term.place >> 54 << 16)::integer | gone.number) as entry
+        from rag.document_terms as gone
+        cross join unnest(gone.terms, gone.places) as term (key, place)
+        where gone.org_id = org_id and gone.class = part.class and gone.segment = part.segment
+          and gone.number = any (part.numbers)
+        group by 1
+      ), touched as materialized (
+        -- For each block: the removed terms in order, the sums of their documents up to each, and the entry if there is one.
+        select found.first, array_agg(found.key order by found.key) as keys,
+          array_agg(found.chunks order by found.key) as chunks, array_agg(found.documents order by found.key) as documents,
+          case when max(found.documents) = 1 then min(found.entry) end as entry
+        from (
+          select block.first, lost.key, lost.chunks, lost.entry,
+            sum(lost.documents) over (partition by block.first order by lost.key) as documents
+          from lost
+          cross join lateral (
+            select blocks.first
+            from rag.term_blocks as blocks
+            where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+              and blocks.first <= lost.key
+            order by blocks.first desc
+            limit 1
+          ) as block
+        ) as found
+        group by 1
+      )
+      update rag.term_blocks as blocks
+      set entries = case when touched.entry is not null then array_remove(blocks.entries, touched.entry)
+          else array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)) end,
+        (terms, ends, chunks) = (
+          select coalesce(array_agg(term.key), '{}'),
+            coalesce(array_agg(term.last - coalesce(touched.documents[term.i], 0)), '{}'),
+            coalesce(array_agg(case when touched.keys[term.i] = term.key then term.chunks - touched.chunks[term.i]
+              else term.chunks end), '{}')
+          from (
+            select term.*, width_bucket(term.key, touched.keys) as i
+            from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
+            offset 0
+          ) as term
+          where touched.keys[term.i] is distinct from term.key or term.chunks > touched.chunks[term.i]
+        )
+      from touched
+      where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first = touched.first;
+
+      update rag.term_segments as segments
+      set documents = segments.documents - lost.documents, chunks = segments.chunks - lost.chunks,
+        length = segments.length - lost.length
+      from (
+        select gone.config, gone.embedding_model, count(*) as documents, sum(gone.chunks) as chunks,
+          sum(gone.length) as length
+        from rag.document_terms as gone
+        where gone.org_id = org_id and gone.class = part.class and gone.segment = part.segment
+          and gone.number = any (part.numbers)
+        group by 1, 2
+      ) as lost
+      where segments.org_id = org_id and segments.class = part.class and segments.segment = part.segment
+        and segments.config = lost.config and segments.embedding_model = lost.embedding_model;
+    end if;
+    delete from rag.term_blocks as blocks
+    where blocks.org_id = org_id and blocks.class = part.class and blocks.segment = part.segment
+      and (part.is_whole or blocks.terms = '{}');
+    delete from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = part.class and segments.segment = part.segment
+      and (part.is_whole or segments.documents = 0);
+  end loop;
+  delete from rag.document_terms as gone where gone.org_id = org_id and gone.document_id = any (document_ids);
+end;
+$$;
+
+comment on function rag.remove_words is
+  'Remove documents and their terms from the index: the blocks of a segment are rewritten once for all of them. Waits for '
+  'transactions that fold or remove documents of the same segments.';
+
+create function rag.fold_tail(org_id uuid, class bytea)
+returns void
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
+as $$
+#variable_conflict use_variable
+declare
+  -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
+  most_chunks constant integer := 8000;
+  tail record;
+  small record;
+begin
+  loop
+    select count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+    from rag.document_terms as waiting
+    where waiting.org_id = org_id and waiting.class = class and waiting.segment is null;
+    exit when not tail.is_long;
+    -- Documents that another transaction is changing are skipped.
+    select array_agg(waiting.document_id) as ids, sum(waiting.chunks) as chunks,
+      count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+    from (
+      select free.document_id, free.chunks, sum(free.chunks) over (order by free.document_id) - free.chunks as before
+      from (
+        select present.document_id, present.chunks
+        from rag.document_terms as present
+        where present.org_id = org_id and present.class = class and present.segment is null
+        for update skip locked
+      ) as free
+    ) as waiting
+    where waiting.before < most_chunks;
+    exit when not tail.is_long;
+    -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
+    -- the result is one of the largest segments.
+    select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
+    from (
+      select whole.*, bool_or(whole.total <= most_chunks
+          and whole.total >= case when whole.total < most_chunks / 2 then 3 else 2 end * whole.chunks)
+        over (order by whole.total desc) as is_merged
+      from (
+        select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks,
+          tail.chunks + sum(sum(segments.chunks)) over (order by sum(segments.chunks), segments.segment) as total
+        from rag.term_segments as segments
+        where segments.org_id = org_id and segments.class = class
+        group by 1
+      ) as whole
+    ) as part
+    where part.is_merged;
+    -- All of their documents, or none.
+    if small.documents > (
+      select count(*)
+      from (
+        select from rag.document_terms as held
+        where held.org_id = org_id and held.class = class and held.segment = any (small.segments)
+        for update skip locked
+      ) as locked)
+    then
+      small.segments := '{}';
+    end if;
+    perform rag.write_segment(org_id, class, tail.ids, small.segments);
+  end loop;
+end;
+$$;
+
+comment on function rag.fold_tail is
+  'Fold the tail of a visibility class into a segment if it has more than 32 documents or 256 chunks. What another '
+  'transaction has locked is left to the next write.';
+
+create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
+returns void
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
+as $$
+#variable_conflict use_variable
+declare
+  target constant uuid := gen_random_uuid();
+begin
+  delete from rag.term_blocks as blocks
+  where blocks.org_id = org_id and blocks.class = class and blocks.segment = any (sources);
+  delete from rag.term_segments as segments
+  where segments.org_id = org_id and segments.class = class and segments.segment = any (sources);
+  update rag.document_terms as present
+  set segment = target, number = listed.number
+  from (
+    select source.document_id, source.embedding_model, row_number() over () as number
+    from (
+      (select tail.document_id, tail.embedding_model
+      from rag.document_terms as tail
+      where tail.org_id = org_id and tail.class = class and tail.segment is null and tail.document_id = any (document_ids)
+      offset 0)
+      union all
+      (select held.document_id, held.embedding_model
+      from rag.document_terms as held
+      where held.org_id = org_id and held.class = class and held.segment = any (sources)
+      offset 0)
+    ) as source
+  ) as listed
+  where present.org_id = org_id and present.document_id = listed.document_id and present.class = class
+    and present.embedding_model = listed.embedding_model;
+
+  insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
+  select org_id, member.collection_id, member.owner_id, target, member.config, member.embedding_model, count(*),
+    sum(member.chunks), sum(member.length)
+  from rag.document_terms as member
+  where member.org_id = org_id and member.class = class and member.segment = target
+  group by member.collection_id, member.owner_id, member.config, member.embedding_model;
+
+  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries)
+  with posting as materialized (
+    select term.key, (min(term.place) >> 54 << 16)::integer | member.number as entry, count(*) as chunks
+    from rag.document_terms as member
+    cross join unnest(member.terms, member.places) as term (key, place)
+    where member.org_id = org_id and member.class = class and member.segment = target
+    group by term.key, member.number
+  ), list as materialized (
+    -- A block has about 128 entries: a term begins a new one after each 128.
+    select counted.*, (counted.last - counted.documents) / 128 as block
+    from (
+      select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
+        (sum(count(*)) over (order by posting.key))::bigint as last
+      from posting
+      group by 1
+    ) as counted
+  ), dictionary as (
+    select list.block, min(list.key) as first, array_agg(list.key order by list.key) as terms,
+      array_agg(list.chunks::integer order by list.key) as chunks,
+      array_agg((list.last - list.before)::integer order by list.key) as ends
+    from (select list.*, min(list.last - list.documents) over (partition by list.block) as before from list) as list
+    group by 1
+  ), content as (
+    select list.block, array_agg(posting.entry order by posting.key, posting.entry desc) as entries
+    from posting
+    join list on list.key = posting.key
+    group by 1
+  )
+  select org_id, home.collection_id, home.owner_id, target, dictionary.first, dictionary.terms, dictionary.ends,
+    dictionary.chunks, content.entries
+  from (
+    select distinct segments.collection_id, segments.owner_id
+    from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = class and segments.segment = target
+  ) as home
+  cross join dictionary
+  join content on content.block = dictionary.block;
+end;
+$$;
+
+comment on function rag.write_segment is
+  'Replace segments of one visibility class, and documents of its tail, by one segment. The caller has locked the rows of '
+  'all documents.';
 
 create function rag.index_changed_chunks()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  part record;
 begin
-  -- A document that is stored in parts counts its words at the end (rag_load_chunks).
+  -- A document that is stored in parts counts its words at the end (rag_load_chunks, rag.replace_documents).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
-  perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
-  from changed
-  group by changed.org_id;
-  return null;
-end;
-$$;
-
-comment on function rag.index_changed_chunks is 'Trigger that rewrites the postings of documents whose chunks changed.';
-
-create function rag.index_changed_document()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.index_words(new.org_id, array[new.id]);
-  return null;
-end;
-$$;
-
-comment on function rag.index_changed_document is
-  'Trigger that rewrites the postings of a document whose title, language, collection or owner changed.';
-
-create function rag.count_changed_terms()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  sign constant integer := case tg_op when 'DELETE' then -1 else 1 end;
-  place record;
-begin
-  insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
-  select changed.org_id, changed.term, changed.collection_id, changed.owner_id, sign * count(*),
-    sign * sum(cardinality(changed.places)),
-    case when starts_with(changed.term, ' ') then sign * sum(changed.length) else 0 end
-  from changed
-  where exists (select from rag.orgs where orgs.id = changed.org_id)
-  group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
-
-  -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
-  -- that a word without documents disappears here too.
-  if tg_op = 'DELETE' or random() < 0.0625 then
-    for place in
-      select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
-      from changed
-      group by 1, 2, 3
+  if tg_op = 'UPDATE' then
+    -- A loop, because rag_worker changes other columns and may not execute rag.index_words.
+    for part in
+      select different.org_id, array_agg(distinct different.document_id) as ids
+      from (
+        (select org_id, document_id, ordinal, embedding_model, content from changed
+        except select org_id, document_id, ordinal, embedding_model, content from former)
+        union all
+        (select org_id, document_id, ordinal, embedding_model, content from former
+        except select org_id, document_id, ordinal, embedding_model, content from changed)
+      ) as different
+      group by different.org_id
     loop
-      perform rag.fold_term_counts(place.org_id, place.collection_id, place.owner_id, place.terms);
+      perform rag.index_words(part.org_id, part.ids);
     end loop;
+  else
+    perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
+    from changed
+    group by changed.org_id;
   end if;
   return null;
 end;
 $$;
 
-comment on function rag.count_changed_terms is
-  'Trigger that adds the changes to the log, and folds some terms. It adds nothing for a deleted org, of which it '
-  'deletes the counts of the changed terms (rag.fold_term_counts).';
+comment on function rag.index_changed_chunks is 'Trigger that rewrites the terms of documents whose chunks changed.';
 
-create function rag.take_term_counts(places tid[])
-returns setof rag.term_counts
-language sql volatile security invoker set search_path = ''
-  -- Under row security the planner expects very few rows of an org, and would compare each with each place.
-  set enable_seqscan = off set enable_indexscan = off set enable_bitmapscan = off
-as $$
-  delete from rag.term_counts
-  where term_counts.ctid = any (places)
-  returning term_counts.*;
-$$;
-
-comment on function rag.take_term_counts is
-  'Delete the rows at these places, which the caller has locked, and return them.';
-
-create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
-returns void
+create function rag.index_changed_documents()
+returns trigger
 language plpgsql volatile security invoker set search_path = ''
-  -- A plan made while rag.term_counts was small would scan the filled table for each term.
-  set enable_seqscan = off
 as $$
 declare
-  -- Term by term: under row security the planner expects very few rows, and would compare each with every term.
-  places constant tid[] := array(
-    select counts.place
-    from (select distinct unnest(terms) as term) as folded
-    cross join lateral (
-      select counts.ctid as place
-      from rag.term_counts as counts
-      where counts.org_id = fold_term_counts.org_id and counts.term = folded.term
-        and counts.collection_id is not distinct from fold_term_counts.collection_id
-        and counts.owner_id is not distinct from fold_term_counts.owner_id
-      for update skip locked
-    ) as counts);
-  gone constant rag.term_counts[] := array(select rag.take_term_counts(places));
+  part record;
 begin
-  insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
-  select fold_term_counts.org_id, counts.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
-    sum(counts.documents), sum(counts.chunks), sum(counts.length)
-  from unnest(gone) as counts
-  where exists (select from rag.orgs where orgs.id = fold_term_counts.org_id)
-  group by counts.term
-  having sum(counts.documents) <> 0 or sum(counts.chunks) <> 0 or sum(counts.length) <> 0;
+  if current_setting('rag.words_later', true) = 'true' then
+    return null;
+  end if;
+  for part in
+    select changed.org_id, array_agg(changed.id) as ids
+    from changed
+    join former on former.org_id = changed.org_id and former.id = changed.id
+    where (former.title, former.lang, former.collection_id, former.owner_id)
+      is distinct from (changed.title, changed.lang, changed.collection_id, changed.owner_id)
+    group by changed.org_id
+  loop
+    perform rag.index_words(part.org_id, part.ids);
+  end loop;
+  return null;
 end;
 $$;
 
-comment on function rag.fold_term_counts is
-  'Fold the rows of these terms into one each, and into none if all sums are 0 or the org is deleted. Rows that '
-  'another transaction is folding are skipped; the sums stay the same.';
+comment on function rag.index_changed_documents is
+  'Trigger that rewrites the terms of documents whose title, language, collection or owner changed.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
   for each statement execute function rag.index_changed_chunks();
 
 create trigger index_words_of_changed_chunks after update on rag.chunks
-  referencing new table as changed
+  referencing old table as former new table as changed
   for each statement execute function rag.index_changed_chunks();
 
 create trigger index_words_of_deleted_chunks after delete on rag.chunks
   referencing old table as changed
   for each statement execute function rag.index_changed_chunks();
 
-create trigger index_words_of_changed_documents
-  after update of title, lang, collection_id, owner_id on rag.documents
-  for each row
-  when ((old.title, old.lang, old.collection_id, old.owner_id)
-    is distinct from (new.title, new.lang, new.collection_id, new.owner_id))
-  execute function rag.index_changed_document();
+create trigger index_words_of_changed_documents after update on rag.documents
+  referencing old table as former new table as changed
+  for each statement execute function rag.index_changed_documents();
 
-create trigger count_new_terms after insert on rag.postings
-  referencing new table as changed
-  for each statement execute function rag.count_changed_terms();
-
-create trigger count_deleted_terms after delete on rag.postings
-  referencing old table as changed
-  for each statement execute function rag.count_changed_terms();
-
-create function rag.delete_term_counts()
+create function rag.delete_terms_of_org()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.term_counts where term_counts.org_id = old.id;
+  -- Otherwise the documents would be deleted later, and their writers, for which the deletion waits, would leave terms.
+  delete from rag.documents where documents.org_id = old.id;
+  delete from rag.term_blocks where term_blocks.org_id = old.id;
+  delete from rag.term_segments where term_segments.org_id = old.id;
+  delete from rag.document_terms where document_terms.org_id = old.id;
   return null;
 end;
 $$;
 
-comment on function rag.delete_term_counts is
-  'Trigger that deletes the counts of a deleted org that rag.fold_term_counts skipped, at the end of the transaction. '
-  'By then, the deletion has waited for all writers of the org''s documents. Before Postgres 18, the trigger runs as '
-  'the session''s user, to whom row security may hide the counts.';
+comment on function rag.delete_terms_of_org is 'Trigger that deletes the documents and the keyword index of a deleted org.';
 
-create constraint trigger delete_term_counts_of_deleted_org
-  after delete on rag.orgs
-  deferrable initially deferred for each row execute function rag.delete_term_counts();
+create trigger delete_terms_of_org after delete on rag.orgs
+  for each row execute function rag.delete_terms_of_org();
 
 -- Removals: a queue of objects of Supabase Storage to delete, because no document has them: announced uploads without a
 -- document, and objects of deleted documents. A removal is written in the transaction that causes it. The worker
@@ -7618,7 +7931,7 @@ as $$
 $$;
 
 comment on function rag.filters_documents is
-  'Whether a scope filters by fields that documents and chunks have, and postings do not.';
+  'Whether a scope filters by fields that documents and chunks have, and segments of the keyword index do not.';
 
 create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
@@ -7801,21 +8114,14 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(sum(counts.chunks), 0)
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.term, term_counts.collection_id, term_counts.chunks
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts
-    where rag.model_of_total(counts.term) = scope.model
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)));
+    select coalesce(sum(totals.chunks), 0)
+    from rag.index_totals(scope.org_ids, scope.collection_ids) as totals
+    where totals.embedding_model = scope.model);
 end;
 $$;
 
 comment on function rag.count_chunks is
-  'The number of chunks of its model in a scope that filters by org and collection only, by the log of term counts.';
+  'The number of chunks of its model in a scope that filters by org and collection only, by the keyword index.';
 
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
@@ -8049,7 +8355,7 @@ declare
   complete boolean;
 begin
   select * into settings from rag.settings;
-  -- The log of term counts has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
+  -- The keyword index has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
   -- other filters the scan itself counts, up to the bound.
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
@@ -8119,11 +8425,12 @@ comment on function public.rag_match is
 -- Parsed keyword queries: the terms of a query, how much each weighs, and which of them are adjacent.
 
 create type rag.query_term as (
-  term text, slot integer, config oid, position integer, weight double precision, documents bigint
+  term text, key bigint, slot integer, config oid, position integer, weight double precision, documents bigint
 );
 
 comment on type rag.query_term is
-  'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
+  'A term of a query. key: its key in the index. slot: the same for all terms of one word, which each language stems in '
+  'its own way. config: '
   'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
   'position: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
   'frequency in the query. documents: the number of documents that contain the term.';
@@ -8136,14 +8443,13 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision, totals text[]
+  chunk_length double precision, document_length double precision, parts rag.term_segments[]
 );
 
 comment on type rag.keyword_query is
   'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
   'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms. totals: the terms that mark documents of the requested embedding model; null if the scope has no other '
-  'model.';
+  'in terms. parts: the segments and tails of the scope (rag.index_totals).';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -8154,25 +8460,12 @@ declare
   configs regconfig[];
   chunk_count bigint;
 begin
-  select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
-    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
-      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.totals
-  from (
-    select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
-      sum(counts.length) as length
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
-  ) as total;
+  select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
+    sum(total.length)::double precision / nullif(sum(total.chunks), 0),
+    sum(total.length)::double precision / nullif(sum(total.documents), 0),
+    array_agg(total)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.parts
+  from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
 
   with word as (
     select languages.config, word.lexeme as term, position,
@@ -8202,22 +8495,15 @@ begin
     union all
     select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
     from identifier
+  ), keyed as (
+    select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
+    from term
   ), known as (
-    select counts.term, sum(counts.documents) as documents,
-      ln(1 + (chunk_count - sum(counts.chunks) + 0.5) / (sum(counts.chunks) + 0.5)) as idf
-    from (select distinct term.term from term where term.frequency > 0) as wanted
-    cross join unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term = wanted.term
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
+    select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
+    from rag.term_counts(keywords.parts,
+      array(select distinct keyed.key from keyed where keyed.frequency > 0)) as counts
   )
-  select array_agg((found.term, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
+  select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term)
     into keywords.terms
   from (
@@ -8225,8 +8511,8 @@ begin
     from (
       select weighted.*, max(weighted.weight) over (partition by weighted.slot) as slot_weight
       from (
-        select term.*, known.documents, known.idf * max(term.frequency) over (partition by term.term) as weight
-        from term join known on known.term = term.term
+        select keyed.*, known.documents, known.idf * keyed.times as weight
+        from keyed join known on known.key = keyed.key
       ) as weighted
     ) as slots
   ) as found
@@ -8291,159 +8577,165 @@ comment on function rag.phrase_proximity is
   'The share of the query''s adjacent words that are adjacent in each text, 0 to 1. More and rarer pairs increase the '
   'share; words between the two words of a pair decrease it. Texts without a pair are omitted.';
 
--- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
--- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that contain most of the query,
+-- with a bounded number of entries for each term; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
 comment on type rag.document_key is 'The key of a document.';
 
--- PostgREST's connections cache plans. A plan made while rag.postings was empty would scan the filled table for each
--- term until autovacuum has analyzed the table. So these functions disable sequential scans.
-create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
+create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], model text, wanted integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
-  -- A nested loop would compare each posting with each term of a long query.
-  set enable_nestloop = off
-  -- A cached plan estimates that every word is rare. For each document it would read all postings of the word from the
-  -- index of terms, which has all columns of the query.
-  set enable_indexonlyscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
-declare
-  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return (
     select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
     from (
-      select postings.org_id, postings.document_id
-      from unnest(documents) as document
+      select document.org_id, document.document_id
+      from (select distinct org_id, document_id from unnest(documents)) as document
       cross join lateral (
-        select org_id, document_id, term, impact
-        from rag.postings
-        where postings.org_id = document.org_id and postings.document_id = document.document_id
-          and postings.term = any (terms)
+        -- The concatenation reads a long array from TOAST once.
+        select stored.terms || '{}' as terms, stored.places || '{}' as places
+        from rag.document_terms as stored
+        where stored.org_id = document.org_id and stored.document_id = document.document_id
+          and stored.embedding_model = model
         offset 0
-      ) as postings
-      join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = postings.term
+      ) as present
+      cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+      cross join lateral (select width_bucket(query_term.key, present.terms) as i offset 0) as place
+      where present.terms[place.i] = query_term.key
       group by 1, 2
-      order by sum(query_term.weight * postings.impact) desc, 2
+      order by sum(query_term.weight * (present.places[place.i] >> 54)) desc, 2
       limit wanted
     ) as ranked);
 end;
 $$;
 
 comment on function rag.rank_documents is
-  'The `wanted` documents that match the query best, scored by all their postings.';
+  'The `wanted` documents of the model that match the query best, by the impacts of all their terms.';
 
--- Only the postings with the highest impacts are read. A document without a read posting may contain the term too: its
--- impact is estimated as half of the lowest impact that was read (rest). The function subtracts rest from each read
--- posting of the term, so that a common word does not favor the documents whose postings were read. With several orgs
--- it adds rest to every document of the org, so that a small org whose postings were all read has no advantage.
-create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
+-- Only the entries with the highest impacts are read. A document without a read entry may contain the term too: its impact
+-- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
+-- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
+-- read, nor a small segment whose entries were all read.
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
-language plpgsql stable security invoker set search_path = ''
-  set enable_seqscan = off
-  -- Because of row security the planner estimates very few postings, and would read and sort all of them.
-  set enable_sort = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
-  orgs constant integer := cardinality(scope.org_ids);
-  each constant integer := greatest(wanted, read / greatest(1, orgs));
+  best rag.document_key[];
 begin
-  return (with list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select org.id as org_id, query_term.weight, taken.ids, taken.impacts, query_term.weight * taken.rest as rest
+  with part as materialized (
+    select distinct org_id, class, segment
+    from unnest(keywords.parts)
+    where segment is not null and embedding_model = scope.model
+  ), query_term as materialized (
+    select counted.*, greatest(1, ceil(read * least(2, parts.number) / greatest(1, parts.number)))::integer as each
     from (
-      select term, weight, sum(least(documents, each * orgs)) over (order by weight desc, term)
-        - least(documents, each * orgs) as read_before
-      from (select distinct term, weight, documents from unnest(keywords.terms)) as terms
-    ) as query_term
-    cross join unnest(scope.org_ids) as org (id)
+      select term.key, term.weight, sum(least(term.documents, read)) over (order by term.weight desc, term.key)
+        - least(term.documents, read) as read_before
+      from (select distinct key, weight, documents from unnest(keywords.terms)) as term
+    ) as counted
+    cross join (select count(*)::double precision as number from part) as parts
+    where counted.read_before < 8 * read
+  ), list as materialized (
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    select part.org_id, part.class, part.segment, query_term.weight / 511 as weight,
+      block.entries[span.first : least(span.last, span.first + query_term.each - 1)] as entries,
+      case when span.first + query_term.each <= span.last
+        then query_term.weight / 511 * (block.entries[span.first + query_term.each] >> 16) / 2 else 0 end as rest
+    from part
+    cross join query_term
     cross join lateral (
-      select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
-        case when count(*) = each then min(most.impact) / 2 else 0 end as rest
-      from (
-        select document_id, impact
-        from rag.postings
-        where org_id = org.id and term = query_term.term
-          and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
-        order by impact desc
-        limit each
-      ) as most
-    ) as taken
-    where query_term.read_before < 8 * read
+      select blocks.terms, blocks.ends, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+        and blocks.first <= query_term.key
+      order by blocks.first desc
+      limit 1
+    ) as block
+    cross join lateral (select width_bucket(query_term.key, block.terms) as i offset 0) as place
+    cross join lateral (
+      select coalesce(block.ends[place.i - 1], 0) + 1 as first, block.ends[place.i] as last offset 0
+    ) as span
+    where block.terms[place.i] = query_term.key
   ), scored as (
-    select list.org_id, best.document_id, sum(list.weight * best.impact - list.rest) as score
-    from list, unnest(list.ids, list.impacts) as best (document_id, impact)
-    where allowed is null or best.document_id in (select unnest(allowed))
+    select list.org_id, list.class, list.segment, entry & 65535 as number,
+      sum(list.weight * (entry >> 16) - list.rest) as score
+    from list, unnest(list.entries) as entry
+    group by 1, 2, 3, 4
+  ), segment_score as (
+    select scored.*, scored.score + whole.rest as estimate
+    from scored
+    join (select list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3) as whole
+      using (org_id, class, segment)
+  ), tail_score as (
+    select tail.org_id, tail.document_id, sum(query_term.weight / 511 * (tail.places[place.i] >> 54)) as score
+    from (select distinct org_id, class from unnest(keywords.parts) where segment is null) as part
+    cross join lateral (
+      select waiting.org_id, waiting.document_id, waiting.terms || '{}' as terms, waiting.places || '{}' as places
+      from rag.document_terms as waiting
+      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+        and waiting.embedding_model = scope.model
+      offset 0
+    ) as tail
+    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+    cross join lateral (select width_bucket(query_term.key, tail.terms) as i offset 0) as place
+    where tail.terms[place.i] = query_term.key and (allowed is null or tail.document_id in (select unnest(allowed)))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
+  select array_agg((found.org_id, found.document_id)::rag.document_key) into best
   from (
-    select scored.org_id, scored.document_id
-    from scored
-    left join (select list.org_id, sum(list.rest) as rest from list group by 1) as whole
-      on orgs > 1 and whole.org_id = scored.org_id
-    order by scored.score + coalesce(whole.rest, 0) desc, scored.document_id
+    select * from (
+      -- Documents are looked up in this order, until there are enough.
+      (select ranked.org_id, stored.document_id, ranked.estimate as score
+      from (select * from segment_score order by estimate desc, segment, number offset 0) as ranked
+      cross join lateral (
+        select document_terms.document_id
+        from rag.document_terms
+        where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
+          and document_terms.segment = ranked.segment and document_terms.number = ranked.number
+          and document_terms.embedding_model = scope.model
+        offset 0
+      ) as stored
+      where allowed is null or stored.document_id in (select unnest(allowed))
+      order by ranked.estimate desc, ranked.segment, ranked.number
+      limit wanted)
+      union all
+      (select * from tail_score order by score desc, document_id limit wanted)
+    ) as both_parts
+    order by score desc, document_id
     limit wanted
-  ) as ranked);
+  ) as found;
+  return best;
 end;
 $$;
 
-comment on function rag.top_postings is
-  'The `wanted` allowed documents (null: all) that match the query best, scored by a bounded number of postings: '
-  'about `read` of each term, with the highest impacts, and about eight times `read` in total. The terms with the '
-  'largest weights come first.';
-
-create function rag.collection_share(scope rag.search_scope)
-returns double precision
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  whole rag.search_scope := scope;
-begin
-  whole.collection_ids := null;
-  return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
-end;
-$$;
-
-comment on function rag.collection_share is
-  'The share of its orgs'' chunks that are in the scope''s collections, by the log of term counts.';
+comment on function rag.best_entries is
+  'The `wanted` allowed documents (null: all) that match the query best, by a bounded number of entries: about `read` of '
+  'each term, with the highest impacts, and about eight times `read` in total. The terms with the largest weights come '
+  'first. The tails are read as a whole.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select settings.postings_read from rag.settings);
+  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
-  if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
-    and rag.collection_share(scope) >= 0.1
-  then
-    -- Postings have the id of their collection. If the collection is a large part of its org, few others are read.
-    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
-  elsif scope.collection_ids is not null or rag.filters_documents(scope) then
-    execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
-      rag.where_clause(scope, 'id'), case when keywords.totals is not null then
-      'and exists (select from rag.postings where postings.org_id = documents.org_id '
-      'and postings.document_id = documents.id and postings.term = any ($2))' end)
-      into left_over using scope, keywords.totals;
-  elsif keywords.totals is not null then
-    left_over := array(
-      select (postings.org_id, postings.document_id)::rag.document_key
-      from rag.postings
-      where postings.org_id = any (scope.org_ids) and postings.term = any (keywords.totals));
-  else
-    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
+  if not rag.filters_documents(scope) then
+    return rag.best_entries(keywords, scope, null, wanted, read);
   end if;
-
-  -- A few documents are looked up one by one. For many, postings are read: more of them, since most may not be allowed.
-  if cardinality(left_over) <= 4 * read then
-    return rag.rank_documents(keywords, left_over, wanted);
+  execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
+    rag.where_clause(scope, 'id')) into left_over using scope;
+  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  if cardinality(left_over) <= 1000 then
+    return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.top_postings(keywords, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
 end;
 $$;
 
@@ -8452,8 +8744,7 @@ comment on function rag.candidate_documents is
 
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
-  set enable_nestloop = off set enable_indexonlyscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 #variable_conflict use_column
 declare
@@ -8463,7 +8754,6 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
-  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   -- The mean length is 0 if no text has a term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
@@ -8474,26 +8764,28 @@ begin
   -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, query_term.weight / keywords.weight_sum as weight,
-      fixed + by_document * found.length as holds_back, (
-        select sum(place & 65535)::double precision from unnest(found.places) as place
-      ) as occurrences
+    select wanted.org_id, wanted.document_id,
+      found.places[width_bucket(query_term.key - 1, found.terms) + 1 : place.last] as places,
+      query_term.weight / keywords.weight_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    -- With offset 0 the planner looks a document's terms up; otherwise it would read all terms of the document.
     cross join lateral (
-      select term, places, length
-      from rag.postings
-      where postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
-        and postings.term = any (terms)
+      select stored.length, stored.terms || '{}' as terms, stored.places || '{}' as places
+      from rag.document_terms as stored
+      where stored.org_id = wanted.org_id and stored.document_id = wanted.document_id
       offset 0
     ) as found
-    join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = found.term
+    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
+    cross join lateral (select width_bucket(query_term.key, found.terms) as last offset 0) as place
+    where found.terms[place.last] = query_term.key
   ), whole as (
-    select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
+    select posting.*, sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score
     from posting
+    cross join lateral (
+      select sum(place & 65535)::double precision as occurrences from unnest(posting.places) as place
+    ) as counted
   ), part as (
-    select whole.org_id, whole.document_id, (place >> 32)::integer as ordinal, whole.score as whole_score,
+    select whole.org_id, whole.document_id, (place >> 32)::integer & 4194303 as ordinal, whole.score as whole_score,
       sum(whole.weight * (place & 65535) / ((place & 65535) + fixed + by_chunk * ((place >> 16) & 65535))) as score
     from whole, unnest(whole.places) as place
     group by 1, 2, 3, 4
@@ -10036,24 +10328,14 @@ as $$
 #variable_conflict use_column
 declare
   words constant text[] := tsvector_to_array(rag.words(config, name));
+  parts constant rag.term_segments[] := array(select part from rag.index_totals(array[org_id], scope.collection_ids) as part);
 begin
   with counts as (
-    select counted.term, sum(counted.documents) as documents
-    -- The empty word represents the totals of the org, whose terms begin with a blank.
-    from unnest(array[''] || words) as word (term)
-    cross join lateral (
-      select word.term, term_counts.documents
-      from rag.term_counts
-      where term_counts.org_id = name_rarity.org_id
-        and term_counts.term >= case word.term when '' then ' ' else word.term end
-        and term_counts.term <= case word.term when '' then '!' else word.term end
-        and (scope.collection_ids is null or term_counts.collection_id = any (scope.collection_ids))
-      offset 0
-    ) as counted
-    group by counted.term
+    select counted.key, counted.documents
+    from rag.term_counts(parts, array(select rag.term_key(word) from unnest(words) as word)) as counted
   ), total as (
     -- Smoothing by a hundred documents without the words: a few documents do not show how rare a word is.
-    select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
+    select 100 + coalesce(sum(part.documents), 0) as documents from unnest(parts) as part
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
       / ln(min(total.documents) + 1)), 0)::double precision,
@@ -10061,7 +10343,7 @@ begin
     into rarity, documents_of_rarest_word
   from unnest(words) as word (term)
   cross join total
-  left join counts on counts.term = word.term;
+  left join counts on counts.key = rag.term_key(word.term);
 end;
 $$;
 
@@ -14564,16 +14846,19 @@ declare
   longest_tail constant bigint := 50000;
   to_exchange bigint;
   documents uuid[];
+  segments uuid[];
 begin
   if exists (
     select from rag.chunks_to_embed(org_id, model, '00000000-0000-0000-0000-000000000000', 1))
   then
     return null;
   end if;
+  -- First, as each writer does: a writer that has begun ends before.
+  perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
 
-  -- Below, the postings change in their totals alone.
+  -- Below, the keyword index changes its model alone.
   perform set_config('rag.words_later', 'true', true);
   with former as materialized (
     select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
@@ -14600,19 +14885,28 @@ begin
   from changed;
   perform set_config('rag.words_later', '', true);
 
-  with removed as (
-    delete from rag.postings
-    where postings.org_id = org_id and postings.term >= ' ' and postings.term < '!'
-      and postings.document_id = any (documents)
-    returning postings.*
-  )
-  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
-  select removed.org_id, removed.document_id, rag.total_term(rag.config_of_total(removed.term), model),
-    removed.collection_id, removed.owner_id, array_agg(place order by place), max(removed.length),
-    max(removed.impact)
-  from removed
-  cross join unnest(removed.places) as place
-  group by 1, 2, 3, 4, 5;
+  -- Documents with chunks of both models.
+  perform rag.index_words(org_id, array(
+    select terms.document_id
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents)
+    group by 1
+    having count(*) > 1));
+  update rag.document_terms set embedding_model = model
+  where document_terms.org_id = org_id and document_terms.document_id = any (documents);
+  -- Folding can no longer change the segments of these documents.
+  segments := array(
+    select distinct terms.segment
+    from rag.document_terms as terms
+    where terms.org_id = org_id and terms.document_id = any (documents) and terms.segment is not null);
+  delete from rag.term_segments
+  where term_segments.org_id = org_id and term_segments.segment = any (segments);
+  insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
+  select org_id, terms.collection_id, terms.owner_id, terms.segment, terms.config, terms.embedding_model, count(*),
+    sum(terms.chunks), sum(terms.length)
+  from rag.document_terms as terms
+  where terms.org_id = org_id and terms.segment = any (segments)
+  group by 2, 3, 4, 5, 6;
 
   update rag.orgs set embedding_model = model where orgs.id = org_id;
   return to_exchange;
@@ -14774,7 +15068,8 @@ grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-grant select, insert, update, delete on rag.postings, rag.term_counts, rag.stored_bytes to authenticated;
+grant select, insert, update, delete on rag.document_terms, rag.term_segments, rag.term_blocks,
+  rag.stored_bytes to authenticated;
 grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;

@@ -11,9 +11,9 @@ select results_eq('select content from rag.chunks', array['The bolt holds the ke
 select results_eq('select name from rag.collections', array['manuals'], 'Bob sees collections of his org only');
 select results_eq('select name from rag.orgs', array['Bolt'], 'Bob sees his org only');
 select results_eq('select user_id from rag.members', array['0b000000-0000-4000-8000-000000000001'::uuid], 'Bob sees his own membership only');
-select is_empty($$ select from rag.postings where org_id <> '0b000000-0000-4000-8000-0000000000bb' $$, 'Bob sees no word of another org');
-select is_empty($$ select from rag.term_counts where org_id <> '0b000000-0000-4000-8000-0000000000bb' $$,
-  'Bob sees no count of words of another org');
+select is_empty($$ select from rag.document_terms where org_id <> '0b000000-0000-4000-8000-0000000000bb' $$, 'Bob sees no word of another org');
+select is_empty($$ select from rag.term_segments where org_id <> '0b000000-0000-4000-8000-0000000000bb' $$,
+  'Bob sees no segment of another org');
 select results_eq('select title from rag_match(pg_temp.question())', array['Bolt'], 'rag_match finds documents of Bob''s org only');
 select results_eq($$ select title from rag_search('kettle', mode => 'keyword') $$, array['Bolt'], 'a keyword search finds documents of Bob''s org only');
 select results_eq($$ select title from rag_search('kettle', pg_temp.question()) $$, array['Bolt'], 'a hybrid search finds documents of Bob''s org only');

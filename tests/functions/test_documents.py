@@ -382,7 +382,7 @@ def test_a_deleted_document_is_removed_with_everything_derived_from_it(
     assert people.ann.request("DELETE", f"{PATH}/{document['id']}").status_code == 204
     assert error(people.ann.request("GET", f"{PATH}/{document['id']}"), 404)["code"] == "document_not_found"
     assert people.ann.search("kiln").json()["results"] == []
-    for table in ("chunks", "postings", "facets", "originals", "jobs"):
+    for table in ("chunks", "document_terms", "facets", "originals", "jobs"):
         assert world.sql(f"select count(*) from rag.{table} where document_id = %s", document["id"]) == [(0,)]
     accepted(upload(people.ann, home))
 

@@ -79,7 +79,8 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
         **{
             table: {name: set() for name in ("SELECT", "INSERT", "UPDATE", "DELETE")}
             for table in (
-                "mentions", "title_entities", "relations", "postings", "facets", "messages", "members",
+                "mentions", "title_entities", "relations", "document_terms", "term_segments", "term_blocks",
+                "facets", "messages", "members",
                 "api_keys", "other_embeddings",
             )
         },

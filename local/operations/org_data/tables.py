@@ -30,9 +30,10 @@ EXPORTED = (
 NOT_EXPORTED = {
     "facets": "triggers write them for each document",
     "title_entities": "triggers write them for each document",
-    "postings": "triggers write them for each chunk",
+    "document_terms": "triggers write them for each document",
+    "term_segments": "triggers write them for each document",
+    "term_blocks": "triggers write them for each document",
     "other_embeddings": "of another model than the chunks'; the command change-model makes them",
-    "term_counts": "triggers write them for each posting",
     "stored_bytes": "triggers write them for each document and original",
     "members": "in the manifest, by e-mail address",
     "api_keys": "their names are in the manifest; a key's hash is valid in one deployment",

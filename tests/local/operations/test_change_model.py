@@ -53,8 +53,9 @@ STATE = (
     "select embedding_model, embedding::text from rag.chunks where org_id = %s order by ordinal, document_id"
 )
 TOTALS = """
-select term, sum(documents), sum(chunks), sum(length) from rag.term_counts
-where org_id = %s and term >= ' ' and term < '!' group by 1 having sum(documents) <> 0 order by 1
+select config, embedding_model, sum(documents)::integer, sum(chunks)::integer
+from rag.index_totals(array[%s::uuid], null)
+group by 1, 2
 """
 
 
@@ -367,10 +368,8 @@ def test_the_keyword_index_counts_chunks_by_their_model(
     """By these counts a search chooses between an exact comparison and the HNSW index."""
     put_all(changing, people.ann)
     change(owner, rotated, FAST)
-    assert [row[:3] for row in owner.execute(TOTALS, [people.acme.id]).fetchall()] == [
-        (f" english {rotated.model}", 4, 4)
-    ]
-    words = "select term, places from rag.postings where org_id = %s order by 1, 2"
+    assert owner.execute(TOTALS, [people.acme.id]).fetchall() == [("english", rotated.model, 4, 4)]
+    words = "select terms, places from rag.document_terms where org_id = %s order by document_id"
     after = owner.execute(words, [people.acme.id]).fetchall()
     owner.execute(
         "select rag.index_words(%s, array_agg(id)) from rag.documents where org_id = %s",

@@ -53,13 +53,13 @@ def test_the_worker_shortens_a_long_tail_and_changes_nothing_else(world: World, 
     # An org with a short tail, which stays as it is.
     passages.put(world, people.bob, "z")
     fill(world, people.ann, 1002)
-    postings = "select * from rag.postings order by document_id, term"
-    before = world.sql(postings)
+    terms = "select * from rag.document_terms order by org_id, document_id"
+    before = world.sql(terms)
     added = [world.as_role("rag_worker", "select public.rag_extend_hnsw(2)") for _ in range(3)]
     assert added == [[(2,)], [(2,)], [(0,)]]
     assert outside(world, people.ann) == 999
     assert outside(world, people.bob) == 1
-    assert world.sql(postings) == before
+    assert world.sql(terms) == before
 
 
 def test_the_worker_reads_no_chunk_and_takes_none_out_of_the_index(world: World, people: People):

@@ -17,7 +17,7 @@ PAIRS = """
     from jsonb_to_recordset(%s::jsonb) as pair (first text, second text, gap integer, weight double precision)
   ), query as (
     select (array(
-      select (word, 0, null, 0, 1, 1)::rag.query_term
+      select (word, 0, 0, null, 0, 1, 1)::rag.query_term
       from pair cross join lateral unnest(array[(pair.pair).first, (pair.pair).second]) as word
     ), array(select pair from pair), 8, 1, 1, null)::rag.keyword_query as keywords
   )

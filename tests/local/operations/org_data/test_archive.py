@@ -108,11 +108,10 @@ DERIVED = (
     "select documents.title, facet, sort_key from rag.facets "
     "join rag.documents on documents.org_id = facets.org_id and documents.id = facets.document_id "
     "where facets.org_id = %s order by 1, 2",
-    "select documents.title, term, places, impact from rag.postings "
-    "join rag.documents on documents.org_id = postings.org_id and documents.id = postings.document_id "
-    "where postings.org_id = %s order by 1, 2",
-    "select term, sum(documents), sum(chunks), sum(length) from rag.term_counts where org_id = %s "
-    "group by 1 having sum(documents) <> 0 order by 1",
+    "select documents.title, stored.embedding_model, config, chunks, length, terms, places "
+    "from rag.document_terms as stored "
+    "join rag.documents on documents.org_id = stored.org_id and documents.id = stored.document_id "
+    "where stored.org_id = %s order by 1, 2",
     "select documents.title, entity, weight from rag.title_entities "
     "join rag.documents on documents.org_id = title_entities.org_id and documents.id = document_id "
     "where title_entities.org_id = %s order by 1, 2",

@@ -26,8 +26,9 @@ from verify.actors import Actors
 from verify.victim_objects import record_of
 
 OF_USER = {
-    "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries", "documents",
-    "jobs", "members", "messages", "org_calls", "originals", "postings",
+    "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries",
+    "document_terms", "documents",
+    "jobs", "members", "messages", "org_calls", "originals",
     "rate_limits", "request_counts", "request_records", "sessions",
     "sources", "stored_responses",
 }  # fmt: skip
@@ -98,10 +99,15 @@ def test_an_erased_org_leaves_no_row_and_no_other_row_changes(stack: Stack):
         assert again["removed"] == {"object_removals": report.objects_in_storage}
 
 
+TABLES_OF_ORG = (
+    "documents", "chunks", "document_terms", "messages", "api_keys", "members", "audit_events",
+)  # fmt: skip
+
+
 def rows_of_org(actors: Actors) -> list[tuple[object, ...]]:
     return [
         row
-        for table in ("documents", "chunks", "postings", "messages", "api_keys", "members", "audit_events")
+        for table in TABLES_OF_ORG
         for row in actors.sql(f"select * from rag.{table} where org_id = %s order by 1, 2, 3", actors.org_id)
     ]
 
