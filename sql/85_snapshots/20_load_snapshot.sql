@@ -196,7 +196,9 @@ begin
     embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
+    perform set_config('rag.loads_words', 'true', true);
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
+    perform set_config('rag.loads_words', '', true);
   end if;
 end;
 $$;

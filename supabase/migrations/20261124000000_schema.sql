@@ -5250,9 +5250,11 @@ call rag.admit_members('document_terms', 'terms of documents');
 call rag.admit_members('term_segments', 'segments');
 call rag.admit_members('term_blocks', 'blocks');
 
--- Who deletes a collection also removes its words.
+-- Who deletes a collection also removes its words. Rows are written by triggers and by rag_load_chunks alone: a row that a
+-- caller invents would disturb the searches and writes of all who share the class.
 do $$
 declare
+  by_index constant text := '(select pg_trigger_depth() > 0 or current_setting(''rag.loads_words'', true) = ''true'')';
   table_name text;
 begin
   foreach table_name in array array['document_terms', 'term_segments', 'term_blocks'] loop
@@ -5265,6 +5267,12 @@ begin
     execute format('create policy "a key deletes with documents:write" on rag.%I as restrictive for delete '
       'to authenticated using ((select rag.has_scope(''documents:write'')) '
       'or collection_id = (select rag.deleted_collection()))', table_name);
+    execute format('create policy "the index inserts rows" on rag.%I as restrictive for insert to authenticated '
+      'with check (%s)', table_name, by_index);
+    execute format('create policy "the index changes rows" on rag.%I as restrictive for update to authenticated '
+      'using (%s)', table_name, by_index);
+    execute format('create policy "the index deletes rows" on rag.%I as restrictive for delete to authenticated '
+      'using (%s)', table_name, by_index);
   end loop;
 end;
 $$;
@@ -12711,7 +12719,9 @@ begin
     embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
+    perform set_config('rag.loads_words', 'true', true);
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
+    perform set_config('rag.loads_words', '', true);
   end if;
 end;
 $$;
