@@ -42,8 +42,8 @@ create index chunks_by_embedding_{{0}} on rag.chunks
 COUNTS = """
 insert into rag.term_segments
   (org_id, segment, config, collection_id, embedding_model, documents, chunks, length)
-select org_id, collection_id, 'english', collection_id, embedding_model, least(count(distinct document_id), 65535),
-  count(*), count(*)
+select org_id, collection_id, 'english', collection_id, embedding_model,
+  least(count(distinct document_id), 65535), count(*), count(*)
 from rag.chunks
 where org_id = any (%s)
 group by org_id, collection_id, embedding_model

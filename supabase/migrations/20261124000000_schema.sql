@@ -5254,7 +5254,8 @@ call rag.admit_members('term_blocks', 'blocks');
 -- caller invents would disturb the searches and writes of all who share the class.
 do $$
 declare
-  by_index constant text := '(select pg_trigger_depth() > 0 or current_setting(''rag.loads_words'', true) = ''true'')';
+  by_index constant text :=
+    '(select pg_trigger_depth()) > 0 or (select current_setting(''rag.loads_words'', true)) = ''true''';
   table_name text;
 begin
   foreach table_name in array array['document_terms', 'term_segments', 'term_blocks'] loop
