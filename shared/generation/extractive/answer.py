@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicting_values import has_value
+from shared.generation.conflicting_values import conflicting, has_value
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, excerpts, newest_versions
@@ -64,10 +64,11 @@ def extract(
         return _ABSTENTION
     has_answer = not form.value or any(has_value(one.text, question) for one in best_ones)
     is_direct = has_answer and max(scores.values()) >= weights.DIRECT_SCORE
-    newest, older = newest_versions(best_ones, list(candidates))
+    conflicts = conflicting(list(candidates))
+    newest, older = newest_versions(best_ones, conflicts)
     if not is_direct:
         # An excerpt is context: its other versions are no conflict.
-        newest += excerpts([*newest, *older], matches, list(candidates), scores)
+        newest += excerpts([*newest, *older], matches, list(candidates), scores, conflicts)
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]
     paragraphs = [] if is_direct else [indirect]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from shared.generation.passage_statements import Statement, StatementKind, statements
+from shared.generation.passage_statements import Statement, StatementKind, cells_of, statements
 from shared.text.stemming import content_words, question_words
 from shared.types import Citation, ExtractedSentence, Match
 
@@ -39,7 +39,7 @@ def _matching_rows(words: frozenset[str], candidates: Candidates) -> Candidates:
         if item.kind is StatementKind.ROW:
             first = sentence.match.span[0]
             row = sentence.match.text[sentence.start - first : sentence.end - first]
-            of_cells = [content_words(cell) for cell in row.split("|")]
+            of_cells = map(content_words, cells_of(row))
             named = (words & content_words(row)) - content_words(" ".join(item.columns))
             whole = frozenset[str]().union(*(cell for cell in of_cells if cell <= words))
             cells[sentence.number, item.heading][sentence] = named | whole

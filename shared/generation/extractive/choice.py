@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from shared.generation.conflicting_values import conflicting
+from shared.generation.conflicting_values import ValueConflict
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
 from shared.generation.extractive.scores import Scores
@@ -98,6 +98,7 @@ def excerpts(
     matches: Sequence[Match],
     candidates: Sequence[ExtractedSentence],
     scores: Scores,
+    conflicts: Sequence[ValueConflict],
 ) -> list[ExtractedSentence]:
     """Of three passages the statement with the best score, to which the passage's rank adds, and the nearest
     ones of the passage, without those that another one repeats or that a newer one contradicts. `matches`:
@@ -107,7 +108,7 @@ def excerpts(
     best_of: dict[str, ExtractedSentence] = {}
     for one in ranked:
         best_of.setdefault(one.match.chunk_id, one)
-    outdated = {conflict.older for conflict in conflicting(candidates)}
+    outdated = {conflict.older for conflict in conflicts}
     added: list[ExtractedSentence] = []
     for best in list(best_of.values())[: weights.EXCERPTS]:
         passage = [one for one in candidates if one.match is best.match]
@@ -185,11 +186,11 @@ def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:
 
 
 def newest_versions(
-    chosen: Sequence[ExtractedSentence], candidates: Sequence[ExtractedSentence]
+    chosen: Sequence[ExtractedSentence], conflicts: Sequence[ValueConflict]
 ) -> tuple[list[ExtractedSentence], list[ExtractedSentence]]:
     """The sentences, each replaced by the newest one that contradicts it, and the older ones."""
     newer: dict[ExtractedSentence, ExtractedSentence] = {}
-    for conflict in conflicting(candidates):
+    for conflict in conflicts:
         newer.setdefault(conflict.older, conflict.newer)
 
     def newest(sentence: ExtractedSentence) -> ExtractedSentence:

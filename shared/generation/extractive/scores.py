@@ -53,15 +53,11 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     }
     total = sum(rarity.values()) or 1.0
 
-    def clause_of(sentence: ExtractedSentence) -> str:
-        clause = _CLAUSE.match(sentence.text)
-        return clause[1] if clause else ""
-
     headings = frozenset[str]().union(*(content_words(item.heading) for item in candidates.values()))
     clauses = {word for word in form.words if _NUMBER.fullmatch(word)}
 
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
-        if clause_of(sentence) in clauses:
+        if _clause_of(sentence) in clauses:
             return 1.0
         passage = sentence.match.text.casefold()
         names = {word for word in form.names if word in passage}
@@ -72,28 +68,13 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
-    def repeats_question(sentence: ExtractedSentence, item: Statement) -> bool:
-        """Whether the value of a key is in the question: "Name: Ann Lee" for a question about Ann Lee."""
-        key, _, value = sentence.text.rpartition(": ")
-        words = content_words(value)
-        is_text = item.kind is not StatementKind.ROW and not any(map(str.isdigit, value))
-        # "Who is Ann Lee?" asks for nothing else.
-        asks_more = not form.words <= form.names
-        return bool(key) and is_text and asks_more and 2 * len(words & form.words) >= len(words)
-
-    def is_title(sentence: ExtractedSentence) -> bool:
-        """A document without a title is called by its first sentence, which may be the answer."""
-        return sentence.words <= content_words(sentence.match.title) and not _SENTENCE_END.search(
-            sentence.text
-        )
-
     def share(sentence: ExtractedSentence, item: Statement) -> float:
         lacks_value = form.value and not has_value(sentence.text, form.text)
-        is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
+        is_other_clause = clauses and _clause_of(sentence) not in {"", *clauses}
         factors = (
             (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),
-            (weights.SHARE_WITHOUT_VALUE, lacks_value or repeats_question(sentence, item)),
-            (weights.SHARE_OF_TITLE, is_title(sentence)),
+            (weights.SHARE_WITHOUT_VALUE, lacks_value or _repeats_question(form, sentence, item)),
+            (weights.SHARE_OF_TITLE, _is_title(sentence)),
         )
         return math.prod(factor for factor, applies in factors if applies)
 
@@ -108,6 +89,26 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }
+
+
+def _clause_of(sentence: ExtractedSentence) -> str:
+    clause = _CLAUSE.match(sentence.text)
+    return clause[1] if clause else ""
+
+
+def _repeats_question(form: QuestionForm, sentence: ExtractedSentence, item: Statement) -> bool:
+    """Whether the value of a key is in the question: "Name: Ann Lee" for a question about Ann Lee."""
+    key, _, value = sentence.text.rpartition(": ")
+    words = content_words(value)
+    is_text = item.kind is not StatementKind.ROW and not any(map(str.isdigit, value))
+    # "Who is Ann Lee?" asks for nothing else.
+    asks_more = not form.words <= form.names
+    return bool(key) and is_text and asks_more and 2 * len(words & form.words) >= len(words)
+
+
+def _is_title(sentence: ExtractedSentence) -> bool:
+    """Not the first sentence of a document without a title, which is called by it, and may be the answer."""
+    return sentence.words <= content_words(sentence.match.title) and not _SENTENCE_END.search(sentence.text)
 
 
 def current_scores(question: str, scores: Scores) -> Scores:

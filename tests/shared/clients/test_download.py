@@ -128,7 +128,7 @@ def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.Mo
 
 
 def test_a_local_name_leads_to_allowed_networks_alone(monkeypatch: pytest.MonkeyPatch, service: StandIn):
-    asked = names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"])
+    queries = names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"])
     port = service.url.rpartition(":")[2]
     service.replies(page())
     url = f"http://wiki.corp.internal:{port}/"
@@ -137,7 +137,7 @@ def test_a_local_name_leads_to_allowed_networks_alone(monkeypatch: pytest.Monkey
     refusal(f"http://metadata.google.internal:{port}/", AddressRefused)
     # Without allowed networks no name server is asked.
     refusal(url, AddressRefused, AddressPolicy())
-    assert len(asked) == 3
+    assert len(queries) == 3
     assert len(service.requests) == 1
 
 

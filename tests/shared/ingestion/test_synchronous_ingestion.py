@@ -137,11 +137,11 @@ def test_only_the_name_of_a_file_is_divided_into_words(embedder: Embedder):
 
 # -- refusals before anything is stored ---------------------------------------------------------------
 
-NOBODY = Principal(str(uuid4()), "no token")
+CALLER = Principal(str(uuid4()), "no token")
 
 
 @pytest.fixture
-def nowhere() -> Iterator[Database]:
+def unreachable() -> Iterator[Database]:
     """A database that is not there: an early refusal comes here too."""
     database = Database("http://127.0.0.1:9", "no key", 1)
     yield database
@@ -161,19 +161,19 @@ INVISIBLE = {
 
 
 def test_a_document_of_invisible_characters_only_or_with_a_lone_surrogate_is_refused(
-    subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
+    subtests: pytest.Subtests, unreachable: Database, embedder: Embedder
 ):
     refused = "A document needs a title and some text"
     for name, invisible in INVISIBLE.items():
         with subtests.test(name, field="text"), pytest.raises(InvalidRequest, match=refused):
-            ingest(nowhere, embedder, NOBODY, NewDocument("A title", invisible))
+            ingest(unreachable, embedder, CALLER, NewDocument("A title", invisible))
         with subtests.test(name, field="title"), pytest.raises(InvalidRequest, match=refused):
-            ingest(nowhere, embedder, NOBODY, NewDocument(invisible, KETTLE))
+            ingest(unreachable, embedder, CALLER, NewDocument(invisible, KETTLE))
     # JSON can carry a lone surrogate; no UTF-8 can.
     half = "half a \ud83d smile"
     for title, text in (("A title", half), (half, KETTLE)):
         with subtests.test(title=title, text=text), pytest.raises(InvalidRequest):
-            ingest(nowhere, embedder, NOBODY, NewDocument(title, text))
+            ingest(unreachable, embedder, CALLER, NewDocument(title, text))
 
 
 # -- the real database --------------------------------------------------------------------------------

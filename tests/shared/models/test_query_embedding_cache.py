@@ -95,8 +95,11 @@ def test_the_questions_of_one_user_displace_that_user_s_own(
     monkeypatch.setattr(query_embedding_cache, "MAX_OF_A_USER", 2)
     monkeypatch.setattr(query_embedding_cache, "MAX_EMBEDDINGS", 3)
     small = made()
-    asked = [(people.bob, "a", 1), *((people.ann, text, count) for count, text in enumerate("abcd", start=2))]
-    for actor, text, count in [*asked, (people.bob, "a", 5), (people.ann, "c", 5), (people.ann, "b", 6)]:
+    questions = [
+        (people.bob, "a", 1),
+        *((people.ann, text, count) for count, text in enumerate("abcd", start=2)),
+    ]
+    for actor, text, count in [*questions, (people.bob, "a", 5), (people.ann, "c", 5), (people.ann, "b", 6)]:
         embedded(small, actor, text)
         assert len(service.requests) == count, (actor, text)
 
