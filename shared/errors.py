@@ -174,8 +174,9 @@ class RateLimited(RagError, status=429, code="rate_limited"):
     """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
 
-class TooManyReads(RateLimited, code="too_many_reads", headers=BUSY_HEADERS):
-    """You have too many searches running at the same time. Please wait until one of them ends."""
+# Of reads, or with the code too_many_writes.
+class TooManyCalls(RateLimited, code="too_many_reads", headers=BUSY_HEADERS):
+    """Too many of your requests are running at the same time. Please wait until one of them ends."""
 
 
 class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
@@ -331,8 +332,8 @@ SQL_ERRORS: Mapping[str, Callable[..., RagError]] = {
     "PT404": NotFound,
     "PT409": Conflict,
     "PT413": BodyTooLarge,
+    "PT425": DatabaseBusy,
     "PT429": RateLimited,
-    "PT503": DatabaseBusy,
 }
 
 
@@ -348,8 +349,8 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     # which load_session.py raises its own error.
     if error_code == "wrong_dimensions":
         return EmbeddingFailed(log_reason=error_code)
-    if error_code == TooManyReads.code:
-        return TooManyReads(message, log_reason=log_reason)
+    if error_code in (TooManyCalls.code, "too_many_writes"):
+        return TooManyCalls(message, code=error_code, log_reason=log_reason)
     if error := SQL_ERRORS.get(code or ""):
         return error(message, code=error_code, log_reason=log_reason)
     match code or "":

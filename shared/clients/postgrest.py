@@ -23,7 +23,7 @@ from shared.errors import (
     DatabaseFailed,
     DatabaseTimedOut,
     RagError,
-    TooManyReads,
+    TooManyCalls,
     error_details,
     error_from_sql,
 )
@@ -34,17 +34,15 @@ from shared.types import Principal, PrincipalSource, Row
 LONG_CALL_SECONDS = 70.0
 # Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
-# While the user has too many concurrent reads: a read ends in some hundredths of a second. Each waiting call
-# holds one of the process's forty threads, so only so many wait.
-SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.1,) * 50, 8, 16
+# While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
+# a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
+SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.05, 0.1, 0.2, 0.4, *(0.8,) * 5), 8, 16
 # Codes of a gateway in front of PostgREST, which may have forwarded the call.
 GATEWAY_FAILURES = {None, "502", "503", "504"}
 # There was no connection to Postgres.
 NOT_EXECUTED = {"PGRST000", "PGRST002", "57P03", "08001"}
 # The transaction was rolled back because of another one, for example a deadlock.
 ROLLED_BACK = {"40P01", "40001"}
-# The user had too many concurrent writes: the call was not executed (rag.begin_write).
-TOO_MANY_WRITES = "too_many_writes"
 # The error that anon gets for each of the project's functions.
 PERMISSION_DENIED = "42501"
 # With an unknown preference PostgREST plans a call and then refuses it. (Before version 12 it executes it.)
@@ -76,12 +74,12 @@ def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
 
 
-_waiting_reads = BoundedCounts()
+_waiting_calls = BoundedCounts()
 
 
 def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
-    """The result of the call, repeated for some seconds while the user has too many concurrent reads. Raises
-    TooManyReads at once when eight calls of the user, or sixteen of the process, wait already."""
+    """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
+    Raises TooManyCalls at once when eight calls of the user, or sixteen of the process, wait already."""
     with ExitStack() as waiting:
 
         def begin() -> bool:
@@ -89,16 +87,16 @@ def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
             # A download link has scopes and no key. Its reads take no place of the user who created it.
             is_link = principal.scopes is not None and principal.key_id is None
             for name, most in (f"{principal.user_id} {is_link}", MAX_WAITING_OF_USER), ("", MAX_WAITING):
-                if not _waiting_reads.add(name, most):
+                if not _waiting_calls.add(name, most):
                     return False
-                waiting.callback(_waiting_reads.subtract, name)
+                waiting.callback(_waiting_calls.subtract, name)
             return True
 
         is_waiting = cache(begin)
         return retry(
             lambda: call(_principal(caller)),
             SLOT_PAUSES,
-            lambda error: 0.0 if isinstance(error, TooManyReads) and is_waiting() else None,
+            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting() else None,
         )
 
 
@@ -161,8 +159,8 @@ class Database:
     ) -> Any:
         """The result of the SQL function for this caller: rows, or a scalar.
 
-        A call that was certainly not executed, because the database restarts or the user has too many
-        concurrent writes, is retried for a second; for too many concurrent reads, for five. With
+        A call that was certainly not executed, because the database restarts, is retried for a second; for
+        too many concurrent calls, for five. With
         `idempotent`, for calls that may be executed twice, so is a call whose connection broke. The time
         limit, retries included, is the time-out of the settings, or over a minute with `long_timeout`.
         Raises a RagError, also for every error of SQL; its details name the subject of the call.
@@ -220,7 +218,7 @@ class Database:
             error.details["document_id"] = refused.hint
         elif error.code == "upload_limit_reached" and refused.hint:
             error.headers["Retry-After"] = refused.hint
-        not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
+        not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK
         if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
             return _Unavailable(error, executed=not not_executed)
         return error

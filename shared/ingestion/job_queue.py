@@ -23,7 +23,7 @@ from shared.errors import (
     EmbeddingQuotaExceeded,
     FetchFailed,
     RagError,
-    TooManyReads,
+    TooManyCalls,
     UnsupportedFileType,
     logged,
 )
@@ -266,7 +266,7 @@ def end_attempt(jobs: Jobs, job: Job, error: RagError) -> BatchResult:
     if error.code == EmbeddingQuotaExceeded.code:
         jobs.fail(job, error, seconds_until_midnight(), is_attempt=False)
         return BatchResult(postponed=1)
-    is_attempt = not isinstance(error, DatabaseBusy | TooManyReads)
+    is_attempt = not isinstance(error, DatabaseBusy | TooManyCalls)
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None

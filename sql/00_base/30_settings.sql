@@ -83,6 +83,8 @@ create table rag.settings (
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
+  writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
     check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
@@ -136,7 +138,8 @@ comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
   'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
-  'writes of our functions that may take long. Keep the last two well below PostgREST''s pool of connections (db-pool).';
+  'writes of our functions that may take long; reads_per_org and writes_per_org: of all users of an org. Keep these two '
+  'together well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;

@@ -52,7 +52,7 @@ declare
 begin
   if read_after is not null and not pg_visible_in_snapshot(read_after::xid8, pg_current_snapshot()) then
     raise exception 'The replica lacks a transaction that the caller must see.'
-      using errcode = 'PT503', detail = 'replica_behind';
+      using errcode = 'PT425', detail = 'replica_behind';
   elsif headers ->> 'x-rag-return-transaction' is not null and current_setting('transaction_read_only') = 'off' then
     perform set_config('response.headers',
       jsonb_build_array(jsonb_build_object('X-Rag-Transaction', pg_current_xact_id()::text))::text, true);
@@ -62,7 +62,7 @@ $$;
 
 comment on function rag.check_replication is
   'Of a deployment with a read replica: the response of a write has its transaction id; a read with the header '
-  'X-Rag-Read-After gets PT503 on a replica that has not replayed that transaction. (shared/clients/read_replica.py)';
+  'X-Rag-Read-After gets PT425 on a replica that has not replayed that transaction. (shared/clients/read_replica.py)';
 
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
 -- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path

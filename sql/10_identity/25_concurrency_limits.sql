@@ -18,31 +18,50 @@ comment on function rag.require_org is
   'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
   'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
-create function rag.take_slot(kind text, most integer)
+create function rag.has_slot(holder text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s', holder, slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+comment on function rag.has_slot is
+  'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
+  'lock, because a read-only transaction cannot count in a table.';
+
+create function rag.take_slot(kind text, per_user integer, per_org integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  orgs constant uuid[] := array(select rag.current_org_ids());
 begin
-  for slot in 1..most loop
-    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
-      return;
-    end if;
-  end loop;
-  if kind = 'read' then
-    raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
-      using errcode = 'PT429', detail = 'too_many_reads';
+  -- A member of several orgs takes a slot of any of them.
+  if rag.has_slot(holder, per_user)
+    and (orgs = '{}' or exists (
+      select from unnest(orgs) as org where rag.has_slot(format('%s of org %s', take_slot.kind, org), per_org)))
+  then
+    return;
   end if;
-  raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
-    using errcode = 'PT503', detail = 'too_many_writes';
+  -- Not with status 503, after which PostgREST connects again and loads its schema cache.
+  raise exception 'Too many % of you or your org are running at the same time. Please wait until one of them ends.',
+    case kind when 'read' then 'searches' else 'changes' end
+    using errcode = 'PT429', detail = format('too_many_%ss', kind);
 end;
 $$;
 
 comment on function rag.take_slot is
-  'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
-  'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
+  'Take a slot of that kind (read, write) of the user, and one of the org, for the rest of the transaction. So an org, '
+  'however many of its members call, cannot occupy PostgREST''s pool of connections. Raises PT429 when no slot is free.';
 
 create function rag.limit_reads()
 returns void
@@ -53,7 +72,7 @@ begin
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
-    perform rag.take_slot('read', (select reads_per_user from rag.settings));
+    perform rag.take_slot('read', reads_per_user, reads_per_org) from rag.settings;
   end if;
 end;
 $$;
@@ -74,9 +93,9 @@ begin
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
   if current_setting('transaction_read_only') = 'on' then
-    perform rag.take_slot('read', (select direct_reads_per_user from rag.settings));
+    perform rag.take_slot('read', direct_reads_per_user, reads_per_org) from rag.settings;
   else
-    perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
+    perform rag.take_slot('write', direct_writes_per_user, writes_per_org) from rag.settings;
   end if;
   return true;
 end;
@@ -84,7 +103,7 @@ $$;
 
 comment on function rag.limit_direct_call is
   'First statement of the readers that browsers may call directly. Raises PT403 for a caller without an org. Limits of a '
-  'direct call: its size, and the number of reads (PT429) or writes (PT503) of the user that run at the same time. '
+  'direct call: its size, and the number of reads or writes that run at the same time (PT429). '
   'A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
@@ -116,7 +135,7 @@ begin
   perform rag.renew_plans();
   -- A direct call has its slot by now. A database session is not limited.
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
-    perform rag.take_slot('write', (select writes_per_user from rag.settings));
+    perform rag.take_slot('write', writes_per_user, writes_per_org) from rag.settings;
   end if;
   return true;
 end;
@@ -124,4 +143,4 @@ $$;
 
 comment on function rag.begin_write is
   'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
-  'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
+  'to a megabyte: rag.begin_call, and a limit of concurrency (PT429).';

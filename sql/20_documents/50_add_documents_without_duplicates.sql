@@ -18,6 +18,8 @@ declare
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  -- Before the work, which a refusal would throw away. Base64 has four characters for three bytes.
+  perform rag.count_upload(home.org_id, length(document ->> 'bytes') * 3 / 4, is_stored => false);
   bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (

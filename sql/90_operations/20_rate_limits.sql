@@ -142,12 +142,13 @@ comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
 
-create function rag.count_upload(org_id uuid, size_bytes bigint)
+create function rag.count_upload(org_id uuid, size_bytes bigint, is_stored boolean default true)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   kilobytes constant integer := (rag.org_tier(org_id)).upload_bytes_per_minute / 1024;
+  amount constant integer := least(ceil(size_bytes / 1024.0), kilobytes);
   counted record;
 begin
   -- The worker fetches a source at its own pace, and a database session is not limited.
@@ -156,8 +157,15 @@ begin
   then
     return;
   end if;
-  select * into counted
-  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  if is_stored then
+    select * into counted from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, amount);
+  else
+    select spent.hits + amount <= kilobytes as admitted, spent.started_at + interval '60 seconds' as resets_at
+    into counted
+    from rag.rate_limits as spent
+    where spent.caller_id = rag.current_user_id() and spent.bucket = 'upload' and spent.window_seconds = 60
+      and spent.started_at + interval '60 seconds' > clock_timestamp();
+  end if;
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -169,7 +177,8 @@ $$;
 
 comment on function rag.count_upload is
   'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
-  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute.';
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_stored: count '
+  'nothing, and refuse what the limit does not permit now.';
 
 create function rag.count_request(function text, outcome text)
 returns void

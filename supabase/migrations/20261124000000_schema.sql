@@ -238,6 +238,8 @@ create table rag.settings (
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
+  writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
     check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
@@ -291,7 +293,8 @@ comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
   'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
-  'writes of our functions that may take long. Keep the last two well below PostgREST''s pool of connections (db-pool).';
+  'writes of our functions that may take long; reads_per_org and writes_per_org: of all users of an org. Keep these two '
+  'together well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -870,7 +873,7 @@ declare
 begin
   if read_after is not null and not pg_visible_in_snapshot(read_after::xid8, pg_current_snapshot()) then
     raise exception 'The replica lacks a transaction that the caller must see.'
-      using errcode = 'PT503', detail = 'replica_behind';
+      using errcode = 'PT425', detail = 'replica_behind';
   elsif headers ->> 'x-rag-return-transaction' is not null and current_setting('transaction_read_only') = 'off' then
     perform set_config('response.headers',
       jsonb_build_array(jsonb_build_object('X-Rag-Transaction', pg_current_xact_id()::text))::text, true);
@@ -880,7 +883,7 @@ $$;
 
 comment on function rag.check_replication is
   'Of a deployment with a read replica: the response of a write has its transaction id; a read with the header '
-  'X-Rag-Read-After gets PT503 on a replica that has not replayed that transaction. (shared/clients/read_replica.py)';
+  'X-Rag-Read-After gets PT425 on a replica that has not replayed that transaction. (shared/clients/read_replica.py)';
 
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
 -- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path
@@ -934,31 +937,50 @@ comment on function rag.require_org is
   'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
   'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
-create function rag.take_slot(kind text, most integer)
+create function rag.has_slot(holder text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s', holder, slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+comment on function rag.has_slot is
+  'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
+  'lock, because a read-only transaction cannot count in a table.';
+
+create function rag.take_slot(kind text, per_user integer, per_org integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  orgs constant uuid[] := array(select rag.current_org_ids());
 begin
-  for slot in 1..most loop
-    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
-      return;
-    end if;
-  end loop;
-  if kind = 'read' then
-    raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
-      using errcode = 'PT429', detail = 'too_many_reads';
+  -- A member of several orgs takes a slot of any of them.
+  if rag.has_slot(holder, per_user)
+    and (orgs = '{}' or exists (
+      select from unnest(orgs) as org where rag.has_slot(format('%s of org %s', take_slot.kind, org), per_org)))
+  then
+    return;
   end if;
-  raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
-    using errcode = 'PT503', detail = 'too_many_writes';
+  -- Not with status 503, after which PostgREST connects again and loads its schema cache.
+  raise exception 'Too many % of you or your org are running at the same time. Please wait until one of them ends.',
+    case kind when 'read' then 'searches' else 'changes' end
+    using errcode = 'PT429', detail = format('too_many_%ss', kind);
 end;
 $$;
 
 comment on function rag.take_slot is
-  'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
-  'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
+  'Take a slot of that kind (read, write) of the user, and one of the org, for the rest of the transaction. So an org, '
+  'however many of its members call, cannot occupy PostgREST''s pool of connections. Raises PT429 when no slot is free.';
 
 create function rag.limit_reads()
 returns void
@@ -969,7 +991,7 @@ begin
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
-    perform rag.take_slot('read', (select reads_per_user from rag.settings));
+    perform rag.take_slot('read', reads_per_user, reads_per_org) from rag.settings;
   end if;
 end;
 $$;
@@ -990,9 +1012,9 @@ begin
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
   if current_setting('transaction_read_only') = 'on' then
-    perform rag.take_slot('read', (select direct_reads_per_user from rag.settings));
+    perform rag.take_slot('read', direct_reads_per_user, reads_per_org) from rag.settings;
   else
-    perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
+    perform rag.take_slot('write', direct_writes_per_user, writes_per_org) from rag.settings;
   end if;
   return true;
 end;
@@ -1000,7 +1022,7 @@ $$;
 
 comment on function rag.limit_direct_call is
   'First statement of the readers that browsers may call directly. Raises PT403 for a caller without an org. Limits of a '
-  'direct call: its size, and the number of reads (PT429) or writes (PT503) of the user that run at the same time. '
+  'direct call: its size, and the number of reads or writes that run at the same time (PT429). '
   'A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
@@ -1032,7 +1054,7 @@ begin
   perform rag.renew_plans();
   -- A direct call has its slot by now. A database session is not limited.
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
-    perform rag.take_slot('write', (select writes_per_user from rag.settings));
+    perform rag.take_slot('write', writes_per_user, writes_per_org) from rag.settings;
   end if;
   return true;
 end;
@@ -1040,7 +1062,7 @@ $$;
 
 comment on function rag.begin_write is
   'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
-  'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
+  'to a megabyte: rag.begin_call, and a limit of concurrency (PT429).';
 
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
 -- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers;
@@ -3668,6 +3690,8 @@ declare
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  -- Before the work, which a refusal would throw away. Base64 has four characters for three bytes.
+  perform rag.count_upload(home.org_id, length(document ->> 'bytes') * 3 / 4, is_stored => false);
   bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
@@ -13010,12 +13034,13 @@ comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
 
-create function rag.count_upload(org_id uuid, size_bytes bigint)
+create function rag.count_upload(org_id uuid, size_bytes bigint, is_stored boolean default true)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   kilobytes constant integer := (rag.org_tier(org_id)).upload_bytes_per_minute / 1024;
+  amount constant integer := least(ceil(size_bytes / 1024.0), kilobytes);
   counted record;
 begin
   -- The worker fetches a source at its own pace, and a database session is not limited.
@@ -13024,8 +13049,15 @@ begin
   then
     return;
   end if;
-  select * into counted
-  from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  if is_stored then
+    select * into counted from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, amount);
+  else
+    select spent.hits + amount <= kilobytes as admitted, spent.started_at + interval '60 seconds' as resets_at
+    into counted
+    from rag.rate_limits as spent
+    where spent.caller_id = rag.current_user_id() and spent.bucket = 'upload' and spent.window_seconds = 60
+      and spent.started_at + interval '60 seconds' > clock_timestamp();
+  end if;
   if not counted.admitted then
     raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
       round(kilobytes / 1024.0, 1)
@@ -13037,7 +13069,8 @@ $$;
 
 comment on function rag.count_upload is
   'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
-  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute.';
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_stored: count '
+  'nothing, and refuse what the limit does not permit now.';
 
 create function rag.count_request(function text, outcome text)
 returns void

@@ -64,7 +64,7 @@ def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
         Unauthorized: ["PGRST301", "PGRST302", "PGRST303"],
         Forbidden: ["42501"],
         DatabaseTimedOut: ["57014"],
-        DatabaseBusy: ["55P03", "PT503"],
+        DatabaseBusy: ["55P03", "PT425"],
         DatabaseFailed: [
             "42883", "42P01", "53300", "08006", "XX000", "P0001", "PGRST000", "PGRST202", "PT500", "2", "",
             None,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited, logged
+from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited, TooManyCalls, logged
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, Job, Jobs
 from shared.ingestion.sources.source import (
@@ -80,7 +80,7 @@ class SourceWorker:
             pause = time_slice.run(self.open_source)
         except SliceEnded as over:
             resume_after, pause = time_slice.after, over.pause
-        except DatabaseBusy:
+        except (DatabaseBusy, TooManyCalls):
             resume_after, pause = time_slice.after, WAITING_PAUSE
         except Exception as raised:
             error = raised if isinstance(raised, RagError) else RagError(log_reason=type(raised).__name__)
@@ -190,7 +190,7 @@ class _TimeSlice:
             if not left_out.keeps:
                 self._call("rag_put_source_item", item=item.id)
         except RagError as error:
-            if isinstance(error, DatabaseBusy) or error.code == "lease_lost":
+            if isinstance(error, DatabaseBusy | TooManyCalls) or error.code == "lease_lost":
                 raise
             if isinstance(error, FetchFailed) and "Retry-After" in error.headers:
                 self._wait(error)

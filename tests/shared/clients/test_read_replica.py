@@ -335,7 +335,7 @@ OUTAGES = {
 }
 # The primary serves the one search.
 OF_ONE_SEARCH = {
-    "replica behind": refusal("PT503", 503, "replica_behind"),
+    "replica behind": refusal("PT425", 425, "replica_behind"),
     "a member who is new": refusal("PT403", 403, "no_org"),
     "conflict with the replay": refusal("40001"),
     "refused by a firewall": page(403),

@@ -19,7 +19,7 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
-from shared.errors import Conflict, NotFound, RagError, TooManyReads
+from shared.errors import Conflict, NotFound, RagError, TooManyCalls
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, BusyOrgs, Job, Jobs
 from shared.models.embedding_roles import NO_FORMS, Roles
@@ -226,7 +226,7 @@ def test_a_user_s_own_searches_do_not_fail_the_user_s_documents(ann: Member, wor
     document = ann.bring("The kiln is hot.")
 
     def refuse(_: object) -> Any:
-        raise TooManyReads
+        raise TooManyCalls
 
     hindered = Worker(jobs, ann.services.embedder, embedder_of_org=refuse)
     assert hindered.work() == BatchResult(claimed=1, postponed=1)
