@@ -29,7 +29,7 @@ from bench.figures import read_lines
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
-from shared.calibration.first_calibration import SHIPPED
+from shared.calibration.fit_to_shipped_questions import SHIPPED
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 

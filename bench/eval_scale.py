@@ -3,10 +3,10 @@
     python -m bench.eval_scale FOLDER...
 
 Each folder is a labelled set, or holds some (labelled_sets.py). Each local model embeds a part of each set. A
-similarity counts by its position on the model's scale (shared/models/similarity_scale.py). The first table
+similarity counts by its position on the model's scale (scale_before_calibration.py). The first table
 has the errors of each set under a fit on the other sets, by one of the models or by both; the next line is
 the fit on all sets, whose numbers shared/generation/confidence.py contains. The second table has the errors
-under the model's first calibration (shared/calibration/first_calibration.py).
+under the model's first calibration (shared/calibration/fit_to_shipped_questions.py).
 """
 
 import argparse
@@ -22,14 +22,14 @@ from rich.console import Console
 from bench.figures import markdown_table, print_lines
 from bench.labelled_sets import ingest_set
 from shared.calibration import stored_search
-from shared.calibration.first_calibration import fitted as first_calibration
-from shared.calibration.first_calibration import shipped_search
+from shared.calibration.fit_to_shipped_questions import fitted as first_calibration
+from shared.calibration.fit_to_shipped_questions import shipped_search
 from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit
 from shared.generation.confidence import SCALED_COVERAGE_WEIGHT, Calibration
 from shared.models.embeddings import local_embedder
-from shared.models.similarity_scale import SimilarityScale, measure_scale
+from shared.models.scale_before_calibration import SimilarityScale, measure_scale
 
 MODELS = LOCAL_MODEL, MULTILINGUAL_MODEL
 # Of each set, and of each label; and foreign questions from each other set.

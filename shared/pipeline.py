@@ -28,12 +28,13 @@ from shared.generation.confidence import (
     with_named_value,
     without_best_passage,
 )
-from shared.generation.confidence_features import features_of, missing_names
+from shared.generation.confidence_features import features_of
 from shared.generation.contradictions import contradictions
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.named_value import names_value
+from shared.generation.names_missing_in_passages import missing_names
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
 from shared.generation.unmentioned_word import replaced_version, unmentioned_word

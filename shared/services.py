@@ -55,7 +55,7 @@ from shared.models.embeddings import (
 from shared.models.moderation import Moderator
 from shared.models.query_embedding_cache import QueryEmbeddingCache
 from shared.models.reranking import Reranker, reranker_for
-from shared.models.similarity_scale import scale_of
+from shared.models.scale_before_calibration import scale_of
 from shared.models.transcription import Transcriber, transcriber_for
 from shared.models.vectors import DIMENSIONS, MAX_DIMENSIONS
 from shared.observability.request_record_store import RequestRecorder

@@ -180,7 +180,7 @@ def settings(stack: Stack) -> Settings:
 @pytest.fixture
 def unlimited_wait_for_scales(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, a measurement takes longer than a request waits."""
-    monkeypatch.setattr("shared.models.similarity_scale.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("shared.models.scale_before_calibration.WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from local.errors import CommandError
 from local.operations.org_data.database import connected
-from shared.calibration.first_calibration import fitted, shipped_search, stored
+from shared.calibration.fit_to_shipped_questions import fitted, shipped_search, stored
 from shared.calibration.labelled_sets import InvalidSet, LabelledSet, sets_in
 from shared.calibration.memory_search import MemorySearch
 from shared.calibration.stored_search import calibration_name_of, coverage_weight_of, observe_stored

@@ -15,7 +15,7 @@ from shared.generation.confidence import (
 )
 from shared.generation.confidence_features import COVERAGE_WEIGHT
 from shared.models.embeddings import Embedder
-from shared.models.similarity_scale import measure_scale
+from shared.models.scale_before_calibration import measure_scale
 from shared.services import Services
 from shared.types import Filters, Match, Principal
 

@@ -6,24 +6,22 @@ could send one user's token with another user's request.
 
 import re
 from collections.abc import Callable
-from contextlib import ExitStack
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.bounded_counts import BoundedCounts
 from shared.clients.http_client import HEADERS, deadline, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.clients.proxies import proxy_of_url
+from shared.clients.wait_for_slot import with_slot
 from shared.errors import (
     DatabaseFailed,
     DatabaseTimedOut,
     RagError,
-    TooManyCalls,
     error_details,
     error_from_sql,
 )
@@ -34,9 +32,6 @@ from shared.types import Principal, PrincipalSource, Row
 LONG_CALL_SECONDS = 70.0
 # Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
-# While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
-# a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
-SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.05, 0.1, 0.2, 0.4, *(0.8,) * 5), 8, 16
 # Codes of a gateway in front of PostgREST, which may have forwarded the call.
 GATEWAY_FAILURES = {None, "502", "503", "504"}
 # There was no connection to Postgres.
@@ -72,36 +67,6 @@ SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     """The details of a call's errors."""
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
-
-
-_waiting_calls = BoundedCounts()
-
-
-def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
-    """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
-    Raises TooManyCalls at once when eight calls of the user, or sixteen of the process, wait already."""
-    with ExitStack() as waiting:
-
-        def begin() -> bool:
-            principal = _principal(caller)
-            # A download link has scopes and no key. Its reads take no place of the user who created it.
-            is_link = principal.scopes is not None and principal.key_id is None
-            for name, most in (f"{principal.user_id} {is_link}", MAX_WAITING_OF_USER), ("", MAX_WAITING):
-                if not _waiting_calls.add(name, most):
-                    return False
-                waiting.callback(_waiting_calls.subtract, name)
-            return True
-
-        is_waiting = cache(begin)
-        return retry(
-            lambda: call(_principal(caller)),
-            SLOT_PAUSES,
-            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting() else None,
-        )
-
-
-def _principal(caller: PrincipalSource) -> Principal:
-    return caller if isinstance(caller, Principal) else caller()
 
 
 class DatabaseStatus(StrEnum):

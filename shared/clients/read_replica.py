@@ -29,8 +29,8 @@ from shared.clients.postgrest import (
     ROLLED_BACK,
     Database,
     subjects_of,
-    with_slot,
 )
+from shared.clients.wait_for_slot import with_slot
 from shared.config import Settings
 from shared.errors import DatabaseTimedOut, NoOrg, RagError, error_details
 from shared.types import Principal, PrincipalSource

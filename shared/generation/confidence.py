@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from shared.generation.confidence_features import COVERAGE_WEIGHT, ConfidenceFeatures
-from shared.models.similarity_scale import SimilarityScale
+from shared.models.scale_before_calibration import SimilarityScale
 from shared.types import Confidence, Judgement, Match, Thresholds
 
 # Confidence is judged by this many matches of one search, whatever the request asks for.

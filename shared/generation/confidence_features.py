@@ -9,17 +9,14 @@ newer version was found is no answer of today.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from shared.generation.conflicting_values import current_versions, has_withdrawal
 from shared.generation.grounding.evidence_windows import EvidencePassage, EvidencePassages
-from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
-from shared.generation.grounding.sentence_support import assertion_of
-from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.generation.other_spellings import Spellings, counting_numbers
+from shared.generation.names_missing_in_passages import names_missing_in
 from shared.text.language_detection import clear_language_of
 from shared.text.stemming import content_words, question_words
 from shared.types import Match
@@ -29,10 +26,6 @@ COVERAGE_WEIGHT = 0.5
 # A passage with fewer function words of a language may be a table or code, and a question with one may be
 # "die cast tolerance".
 WORDS_OF_LANGUAGE, WORDS_OF_QUESTION = 4, 2
-# A shorter one before a period is an abbreviation, as in "St. Louis".
-MIN_NAME = 3
-# Of a question with more names only these are looked up in other spellings.
-MAX_SPELLINGS = 20
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -80,7 +73,7 @@ def features_of(
     )
     return replace(
         best,
-        missing=_missing(question, passages),
+        missing=names_missing_in(question, passages),
         lacks_negation=_lacks_negation(question, passages),
         has_withdrawal=_has_withdrawal(question_words(question), best.best, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
@@ -93,11 +86,6 @@ def is_other_language(question: str, best: Match | None) -> bool:
     own = clear_language_of(question, WORDS_OF_QUESTION)
     other = clear_language_of(best.text, WORDS_OF_LANGUAGE) if best and own else None
     return other is not None and other != own
-
-
-def missing_names(question: str, matches: Sequence[Match]) -> tuple[str, ...]:
-    """The names, numbers, dates and identifiers of the question that no match contains."""
-    return _missing(question, EvidencePassages(matches))
 
 
 def _coverages(words: frozenset[str], passages: EvidencePassages) -> list[float]:
@@ -125,43 +113,6 @@ def _stems_by_sentence(passage: EvidencePassage) -> Iterator[frozenset[str]]:
         elif BEFORE_ROWS.match(passage.text, sentence.end):
             header = words
         yield words | header
-
-
-def _missing(question: str, passages: EvidencePassages) -> tuple[str, ...]:
-    # The first word has a capital in any case.
-    assertion = assertion_of(question[:1].lower() + question[1:])
-    facts = [fact for fact in assertion.facts if not fact.is_soft and not fact.accepted & passages.forms]
-    if facts:
-        within = frozenset[str]().union(*(forms_within_ranges(passage.text) for passage in passages.all))
-        facts = [fact for fact in facts if not fact.accepted & within]
-    names = {
-        name
-        for name in assertion.names
-        if name not in passages.names and not content_stems([name]) <= passages.stems
-    }
-    missing = dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)])
-    if not missing:
-        return ()
-    spellings = Spellings("\n".join(f"{passage.match.title}\n{passage.text}" for passage in passages.all))
-    ignored = {name for name in [*missing][:MAX_SPELLINGS] if spellings.have(name)}
-    ignored |= counting_numbers(question)
-    return tuple(name for name in missing if name not in ignored)
-
-
-def _as_written(names: Set[str], question: str) -> Iterator[str]:
-    """The names as the question writes them, neighbours as one: "Christmas Eve", "Wi-Fi"."""
-    start = end = -1
-    for word in WORD.finditer(question):
-        text = POSSESSIVE.sub("", word.group())
-        is_short = len(text) < MIN_NAME and question.startswith(".", word.end())
-        if is_short or names.isdisjoint((text.casefold(), word.group().casefold())):
-            continue
-        if start >= 0 and question[end : word.start()] not in (" ", "-"):
-            yield question[start:end]
-            start = -1
-        start, end = word.start() if start < 0 else start, word.start() + len(text)
-    if start >= 0:
-        yield question[start:end]
 
 
 def _has_withdrawal(words: frozenset[str], best: Match | None, passages: EvidencePassages) -> bool:

@@ -9,8 +9,9 @@ mention half of the question's words.
 import re
 from collections.abc import Iterable, Sequence
 
-from shared.generation.confidence_features import is_other_language, missing_names
+from shared.generation.confidence_features import is_other_language
 from shared.generation.grounding.numbers import COUNTED
+from shared.generation.names_missing_in_passages import missing_names
 from shared.generation.question_form import QuestionForm
 from shared.generation.refusal_texts import not_mentioned
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS

@@ -11,7 +11,7 @@ from functions import administration
 from shared.config import Settings
 from shared.generation.confidence import NOT_CALIBRATED
 from shared.models.embedding_roles import Role
-from shared.models.similarity_scale import pairs
+from shared.models.scale_before_calibration import pairs
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People

@@ -14,6 +14,8 @@ from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuer
 from shared.text.normalize import is_one_line
 from shared.types import JudgedSearch, Judgement, Match
 
+# The budget of tokens and partial questions, and the time limit as a share of the model's time-out.
+MULTI_STEP_TOKENS, MULTI_STEP_QUERIES, MULTI_STEP_SHARE = 20_000, 6, 2
 # Plans per question, with the first.
 ROUNDS = 3
 MAX_TOKENS = 600

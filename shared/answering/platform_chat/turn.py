@@ -15,7 +15,12 @@ from shared.answering import request_recording
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
-from shared.answering.platform_chat.multi_step_search import search_in_steps
+from shared.answering.platform_chat.multi_step_search import (
+    MULTI_STEP_QUERIES,
+    MULTI_STEP_SHARE,
+    MULTI_STEP_TOKENS,
+    search_in_steps,
+)
 from shared.answering.platform_chat.turn_state import Caller, Event, TurnDone, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Message, Sources, Turn
@@ -27,10 +32,8 @@ from shared.text.prefixed_ids import NIL
 from shared.tracing import milliseconds_since, step
 from shared.types import Confidence, Judgement, TextDelta, Usage
 
-# Budgets of a rewritten question and of a multi-step answer's partial questions.
-REWRITING_TOKENS, MULTI_STEP_TOKENS, MULTI_STEP_QUERIES = 4_000, 20_000, 6
-# Time limits of both, as shares of the model's time-out.
-REWRITING_SHARE, MULTI_STEP_SHARE = 1 / 6, 2
+# The budget of tokens of a rewritten question, and its time limit as a share of the model's time-out.
+REWRITING_TOKENS, REWRITING_SHARE = 4_000, 1 / 6
 
 
 async def converse(services: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:

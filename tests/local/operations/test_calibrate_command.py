@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from local.errors import CommandError
 from local.operations import calibrate_command
 from local.stack import Stack
-from shared.calibration import first_calibration
-from shared.calibration.first_calibration import SHIPPED
+from shared.calibration import fit_to_shipped_questions
+from shared.calibration.fit_to_shipped_questions import SHIPPED
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import RagError
 from shared.generation.confidence import Calibration
@@ -120,7 +120,7 @@ def test_without_a_folder_the_shipped_questions_are_fitted(
     stack: Stack, settings: Settings, calibrations: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "clinics").symlink_to(SHIPPED / "clinics")
-    monkeypatch.setattr(first_calibration, "SHIPPED", tmp_path)
+    monkeypatch.setattr(fit_to_shipped_questions, "SHIPPED", tmp_path)
     former = {"slope": 1, "intercept": 0, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0}
     with deployed_with(calibrations, calibrations={LOCAL_MODEL: {**former, "source": "shipped_questions"}}):
         calibrate(stack, settings, None)

@@ -27,7 +27,7 @@ from shared.generation.confidence import (
     with_named_value,
 )
 from shared.generation.confidence_features import ConfidenceFeatures
-from shared.models.similarity_scale import SimilarityScale
+from shared.models.scale_before_calibration import SimilarityScale
 from shared.types import Confidence, Judgement, Thresholds
 from tests.shared.examples import match
 

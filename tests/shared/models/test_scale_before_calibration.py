@@ -12,7 +12,7 @@ from shared.access.token_usage import Quota, measured
 from shared.errors import EmbeddingQuotaExceeded
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed, embedder_for
-from shared.models.similarity_scale import measure_scale, pairs, scale_of
+from shared.models.scale_before_calibration import measure_scale, pairs, scale_of
 from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, Request, StandIn
 
@@ -87,7 +87,9 @@ def test_a_failed_measurement_is_repeated_after_a_pause(
     assert scale_of(remote) is None
     assert len(endpoint.requests) == 1
     later = time.monotonic() + 61
-    monkeypatch.setattr("shared.models.similarity_scale.time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(
+        "shared.models.scale_before_calibration.time", SimpleNamespace(monotonic=lambda: later)
+    )
     assert scale_of(remote) == measure_scale(once)
 
 

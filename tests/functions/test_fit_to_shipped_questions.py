@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from functions import administration, ingest
-from shared.calibration import first_calibration
-from shared.calibration.first_calibration import (
+from shared.calibration import fit_to_shipped_questions
+from shared.calibration.fit_to_shipped_questions import (
     QUESTION_SET,
     SHIPPED,
     continue_first_calibration,
@@ -40,7 +40,7 @@ QUESTION = "At how many degrees does the kettle switch off?"
 def few_questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """15 documents and 40 questions in the place of all."""
     shutil.copytree(SHIPPED / "clinics", tmp_path / "clinics")
-    monkeypatch.setattr(first_calibration, "SHIPPED", tmp_path)
+    monkeypatch.setattr(fit_to_shipped_questions, "SHIPPED", tmp_path)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from shared.errors import RagError
 from shared.generation.calibration_fit import BUDGET, HIDDEN, ON_TOPIC, report
 from shared.generation.confidence import CALIBRATIONS, SCALED_COVERAGE_WEIGHT, SHIPPED_QUESTIONS
 from shared.models.embeddings import Embedder
-from shared.models.similarity_scale import measure_scale
+from shared.models.scale_before_calibration import measure_scale
 
 log = logging.getLogger("rag")
 SHIPPED = Path(__file__).with_name("questions")

@@ -1,0 +1,44 @@
+"""The wait of a call that SQL refused, because too many of its user or org are running (rag.take_slot)."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+from shared.clients.bounded_counts import BoundedCounts
+from shared.clients.http_client import retry
+from shared.errors import TooManyCalls
+from shared.types import Principal, PrincipalSource
+
+# While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
+# a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
+SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.05, 0.1, 0.2, 0.4, *(0.8,) * 5), 8, 16
+
+_waiting_calls = BoundedCounts()
+
+
+def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
+    """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
+    Raises TooManyCalls at once when eight calls of the user, or sixteen of the process, wait already."""
+    with ExitStack() as waiting:
+
+        def begin() -> bool:
+            principal = _principal(caller)
+            # A download link has scopes and no key. Its reads take no place of the user who created it.
+            is_link = principal.scopes is not None and principal.key_id is None
+            for name, most in (f"{principal.user_id} {is_link}", MAX_WAITING_OF_USER), ("", MAX_WAITING):
+                if not _waiting_calls.add(name, most):
+                    return False
+                waiting.callback(_waiting_calls.subtract, name)
+            return True
+
+        is_waiting = cache(begin)
+        return retry(
+            lambda: call(_principal(caller)),
+            SLOT_PAUSES,
+            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting() else None,
+        )
+
+
+def _principal(caller: PrincipalSource) -> Principal:
+    return caller if isinstance(caller, Principal) else caller()
