@@ -12,7 +12,7 @@ from shared.types import Principal, PrincipalSource
 
 # While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
 # a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
-SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.05, 0.1, 0.2, 0.4, *(0.8,) * 5), 8, 16
+SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.01, 0.03, 0.1, 0.3, *(0.7,) * 6), 8, 16
 
 _waiting_calls = BoundedCounts()
 

@@ -79,10 +79,7 @@ create table rag.settings (
   issuer text check (issuer ~ '^https?://\S+$'),
   third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
-  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
-  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
   writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
@@ -136,10 +133,10 @@ comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
-comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
-  'writes of our functions that may take long; reads_per_org and writes_per_org: of all users of an org. Keep these two '
-  'together well below PostgREST''s pool of connections (db-pool).';
+comment on column rag.settings.reads_per_user is
+  'The maximum of concurrent calls: reads_per_user of one user, reads_per_org and writes_per_org of all users of an org. '
+  'Writes are those that may take long, and those of direct callers. Keep reads_per_org and writes_per_org together well '
+  'below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;

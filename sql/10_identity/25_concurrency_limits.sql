@@ -36,7 +36,7 @@ comment on function rag.has_slot is
   'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
   'lock, because a read-only transaction cannot count in a table.';
 
-create function rag.take_slot(kind text, per_user integer, per_org integer)
+create function rag.take_slot(kind text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -44,7 +44,13 @@ declare
   -- Downloads by a link take no slot of the user who created it.
   holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
   orgs constant uuid[] := array(select rag.current_org_ids());
+  per_user integer;
+  per_org integer;
 begin
+  select case kind when 'read' then reads_per_user else writes_per_org end,
+    case kind when 'read' then reads_per_org else writes_per_org end
+  into per_user, per_org
+  from rag.settings;
   -- A member of several orgs takes a slot of any of them.
   if rag.has_slot(holder, per_user)
     and (orgs = '{}' or exists (
@@ -72,7 +78,7 @@ begin
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
-    perform rag.take_slot('read', reads_per_user, reads_per_org) from rag.settings;
+    perform rag.take_slot('read');
   end if;
 end;
 $$;
@@ -93,9 +99,9 @@ begin
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
   if current_setting('transaction_read_only') = 'on' then
-    perform rag.take_slot('read', direct_reads_per_user, reads_per_org) from rag.settings;
+    perform rag.take_slot('read');
   else
-    perform rag.take_slot('write', direct_writes_per_user, writes_per_org) from rag.settings;
+    perform rag.take_slot('write');
   end if;
   return true;
 end;
@@ -135,7 +141,7 @@ begin
   perform rag.renew_plans();
   -- A direct call has its slot by now. A database session is not limited.
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
-    perform rag.take_slot('write', writes_per_user, writes_per_org) from rag.settings;
+    perform rag.take_slot('write');
   end if;
   return true;
 end;

@@ -234,10 +234,7 @@ create table rag.settings (
   issuer text check (issuer ~ '^https?://\S+$'),
   third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
   open_to_direct_callers boolean not null default false,
-  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
-  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 5 check (reads_per_user between 1 and 100),
-  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100),
+  reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
   writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
@@ -291,10 +288,10 @@ comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
-comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
-  'writes of our functions that may take long; reads_per_org and writes_per_org: of all users of an org. Keep these two '
-  'together well below PostgREST''s pool of connections (db-pool).';
+comment on column rag.settings.reads_per_user is
+  'The maximum of concurrent calls: reads_per_user of one user, reads_per_org and writes_per_org of all users of an org. '
+  'Writes are those that may take long, and those of direct callers. Keep reads_per_org and writes_per_org together well '
+  'below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -955,7 +952,7 @@ comment on function rag.has_slot is
   'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
   'lock, because a read-only transaction cannot count in a table.';
 
-create function rag.take_slot(kind text, per_user integer, per_org integer)
+create function rag.take_slot(kind text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -963,7 +960,13 @@ declare
   -- Downloads by a link take no slot of the user who created it.
   holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
   orgs constant uuid[] := array(select rag.current_org_ids());
+  per_user integer;
+  per_org integer;
 begin
+  select case kind when 'read' then reads_per_user else writes_per_org end,
+    case kind when 'read' then reads_per_org else writes_per_org end
+  into per_user, per_org
+  from rag.settings;
   -- A member of several orgs takes a slot of any of them.
   if rag.has_slot(holder, per_user)
     and (orgs = '{}' or exists (
@@ -991,7 +994,7 @@ begin
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
-    perform rag.take_slot('read', reads_per_user, reads_per_org) from rag.settings;
+    perform rag.take_slot('read');
   end if;
 end;
 $$;
@@ -1012,9 +1015,9 @@ begin
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
   if current_setting('transaction_read_only') = 'on' then
-    perform rag.take_slot('read', direct_reads_per_user, reads_per_org) from rag.settings;
+    perform rag.take_slot('read');
   else
-    perform rag.take_slot('write', direct_writes_per_user, writes_per_org) from rag.settings;
+    perform rag.take_slot('write');
   end if;
   return true;
 end;
@@ -1054,7 +1057,7 @@ begin
   perform rag.renew_plans();
   -- A direct call has its slot by now. A database session is not limited.
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
-    perform rag.take_slot('write', writes_per_user, writes_per_org) from rag.settings;
+    perform rag.take_slot('write');
   end if;
   return true;
 end;

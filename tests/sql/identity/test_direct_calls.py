@@ -54,12 +54,12 @@ LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direc
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
     """The database's settings, restored afterwards. The limits of orgs are far away."""
-    of_users = "reads_per_user, writes_per_user, direct_reads_per_user, direct_writes_per_user"
-    columns = f"functions_secret_hashes, open_to_direct_callers, {of_users}, reads_per_org, writes_per_org"
+    limits = "reads_per_user, reads_per_org, writes_per_org"
+    columns = f"functions_secret_hashes, open_to_direct_callers, {limits}"
     (row,) = world.sql(f"select {columns} from rag.settings")
     world.sql("update rag.settings set reads_per_org = 100, writes_per_org = 100")
     yield world
-    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s, %s, %s, %s)", *row)
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s)", *row)
 
 
 @pytest.fixture
@@ -152,21 +152,21 @@ def locked(world: World, statement: str, *parameters: Any) -> Iterator[None]:
         connection.rollback()
 
 
-def test_a_user_has_three_concurrent_direct_searches(people: People, settings_row: World):
-    """Our functions' calls and other users' do not count."""
+def test_a_user_has_two_concurrent_searches(people: People, settings_row: World):
+    """Direct ones and those of our functions count together. Other users have their own."""
     world = settings_row
     search = {"query_vector": vector(1)}
     ann = people.ann.direct()
     with ThreadPoolExecutor(6) as pool, long_lock_waits(world.stack):
         with locked(world, "lock table rag.chunks in access exclusive mode"):
-            running = [pool.submit(ann.rpc, "rag_match", search) for _ in range(3)]
-            wait_for_waiters(world.stack, 3)
+            running = [pool.submit(actor.rpc, "rag_match", search) for actor in (ann, people.ann)]
+            wait_for_waiters(world.stack, 2)
             for function in ("rag_match", "rag_search", "rag_graph_search", "rag_similar", "rag_widen"):
                 assert answer_of(ann.rpc(function, READERS[function])) == (429, "too_many_reads")
-            others = (people.ann, people.bob, people.alf.direct())
+            others = (people.bob, people.alf.direct())
             running += [pool.submit(actor.rpc, "rag_match", search) for actor in others]
-            wait_for_waiters(world.stack, 6)
-        assert [answer.result().status_code for answer in running] == [200] * 6
+            wait_for_waiters(world.stack, 4)
+        assert [answer.result().status_code for answer in running] == [200] * 4
     assert ann.rpc("rag_match", search).status_code == 200
 
 
@@ -270,11 +270,11 @@ def test_a_user_s_concurrent_direct_calls_are_limited(
     people: People, open_world: World, subtests: pytest.Subtests
 ):
     world, ann = open_world, people.ann.direct()
-    world.sql("update rag.settings set direct_reads_per_user = 1, direct_writes_per_user = 1")
+    world.sql("update rag.settings set reads_per_user = 1, writes_per_org = 1")
     with psycopg.connect(world.stack.database_url()) as connection:
         claims = json.dumps({"sub": ann.id})
         connection.execute("select set_config('request.jwt.claims', %s, true)", [claims])
-        connection.execute("select rag.take_slot('read', 1, 1), rag.take_slot('write', 1, 1)")
+        connection.execute("select rag.take_slot('read'), rag.take_slot('write')")
         for function in LIMITED:
             with subtests.test(function=function):
                 ((kind,),) = world.sql("select provolatile from pg_proc where proname = %s", function)
@@ -285,13 +285,13 @@ def test_a_user_s_concurrent_direct_calls_are_limited(
 
 @contextmanager
 def taken_slots(world: World, actor: Actor, kind: str, slots: int) -> Iterator[None]:
-    """The user's first slots are taken, as by running calls."""
+    """So many slots of the user, and of their org, are taken, as by running calls."""
     with ExitStack() as sessions:
         for _ in range(slots):
             session = sessions.enter_context(psycopg.connect(world.stack.database_url()))
             claims = json.dumps({"sub": actor.id})
             session.execute("select set_config('request.jwt.claims', %s, true)", [claims])
-            session.execute("select rag.take_slot(%s, %s, 100)", [kind, slots])
+            session.execute("select rag.take_slot(%s)", [kind])
         yield
 
 
@@ -400,9 +400,9 @@ def test_every_guarded_function_reports_a_lock(people: People, open_world: World
     assert sum(after[function] != before[function] for function in GUARDED) > 40
 
 
-def test_a_user_s_concurrent_long_changes_are_limited(people: People, open_world: World):
+def test_concurrent_long_changes_are_limited(people: People, open_world: World):
     world = open_world
-    world.sql("update rag.settings set writes_per_user = 3")
+    world.sql("update rag.settings set writes_per_org = 3")
     document = people.ann.put([vector(1)], external_id="a")
     put = put_arguments(people.acme, [vector(1)], external_id="a")
     hold = "select from rag.documents where org_id = %s for update"
@@ -412,20 +412,20 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, open_world
             for number, actor in enumerate((people.ann.direct(), people.ann.direct(), people.ann), 1):
                 running.append(pool.submit(actor.store, put))
                 wait_for_waiters(world.stack, number)
-            # Changes of the locked document wait too. Reads are not counted. Each user has own slots.
+            # Changes of the locked document wait too. Reads are not counted, nor changes of other orgs.
             changes: list[tuple[Actor, str, dict[str, Any]]] = [
                 (people.ann.direct(), "rag_put_documents", store_arguments(**put)),
                 (people.ann, "rag_put_documents", store_arguments(**put)),
                 (people.ann, "rag_update_document", {"document_id": document, "changes": {"title": "Other"}}),
                 (people.ann, "rag_delete_document", {"document_id": document}),
                 (people.ann, "rag_save_turn", required_arguments(world, "rag_save_turn")),
+                (people.alf, "rag_put_documents", store_arguments(**put)),
             ]
             for actor, function, arguments in changes:
                 assert answer_of(actor.rpc(function, arguments)) == (429, "too_many_writes")
             assert people.ann.rpc("rag_list_names").json() == ["default"]
-            running.append(pool.submit(people.alf.store, put))
-            wait_for_waiters(world.stack, 4)
-        assert [answer.result().status_code for answer in running] == [200] * 4
+            assert people.bob.put([vector(1)])
+        assert [answer.result().status_code for answer in running] == [200] * 3
 
 
 def test_a_call_waits_three_seconds_for_a_lock(people: People, open_world: World, services: Services):
