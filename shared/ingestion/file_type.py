@@ -14,7 +14,7 @@ _KINDS = {
     "csv": (".csv .tsv", "text/csv text/tab-separated-values"),
     "json": (".json .ipynb", "application/json"),
     "html": (".html .htm .xhtml", "text/html application/xhtml+xml"),
-    "xml": (".xml .svg", "text/xml application/xml image/svg+xml"),
+    "xml": (".xml .svg", "text/xml application/xml image/svg+xml application/rss+xml application/atom+xml"),
     "pdf": (".pdf", "application/pdf"),
     "docx": (".docx", f"{_OFFICE}wordprocessingml.document"),
     "pptx": (".pptx", f"{_OFFICE}presentationml.presentation"),
@@ -44,12 +44,12 @@ MEMBERS = {
 }
 # Unsupported files, with advice for the user: by their first bytes, and by extensions, which are refused
 # before the upload.
-_OLD = "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without"
+_OLD = "an old Office or Outlook file, or one with a password: save it as DOCX, PPTX, XLSX or EML without"
 _ARCHIVE = "an archive: upload the files in it"
 _RTF = "an RTF file: save it as DOCX"
 SIGNATURES = {b"\xd0\xcf\x11\xe0": _OLD, b"\x1f\x8b": _ARCHIVE, b"{\\rtf": _RTF}
 UNREADABLE = (
-    dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
+    dict.fromkeys((".doc", ".xls", ".ppt", ".msg"), _OLD)
     | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
     | {".rtf": _RTF}
     | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")

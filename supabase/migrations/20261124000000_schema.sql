@@ -3685,6 +3685,7 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
+  encoded text;
   bytes bytea;
   -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
@@ -3694,8 +3695,9 @@ declare
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
   -- Before the work, which a refusal would throw away. Base64 has four characters for three bytes.
-  perform rag.count_upload(home.org_id, length(document ->> 'bytes') * 3 / 4, is_stored => false);
-  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  encoded := case jsonb_typeof(document -> 'bytes') when 'string' then document ->> 'bytes' end;
+  perform rag.count_upload(home.org_id, length(encoded) * 3 / 4, is_stored => false);
+  bytes := decode(encoded, 'base64');
   hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,

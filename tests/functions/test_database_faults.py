@@ -186,6 +186,8 @@ def test_an_exhausted_connection_pool_is_an_error_within_the_time_out(
     fragile: Stack, ann: Actor, services: Services
 ):
     """All of PostgREST's connections wait for a lock, and PostgREST itself refuses the next call."""
+    with psycopg.connect(fragile.database_url()) as connection:
+        connection.execute("update rag.settings set reads_per_user = 100, reads_per_org = 100")
     # The first search of a process imports modules for seconds. Meanwhile the searches below would time out.
     assert ann.search("x").status_code == 200
     with ThreadPoolExecutor(POOL) as pool, long_lock_waits(fragile), chunks_locked(fragile):

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
@@ -19,6 +20,11 @@ from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
 # The limits of the sitemap protocol.
 MAX_ENTRIES, MAX_SITEMAP_BYTES = 50_000, 50 * 1024 * 1024
 MAX_VERSION = 100
+# The names of entries by that of the root: sitemaps, Atom, RSS 2, RSS 1. The names of an entry's last change.
+ENTRIES = {"urlset": "url", "sitemapindex": "sitemap", "feed": "entry", "rss": "item", "RDF": "item"}
+VERSIONS = ("lastmod", "updated", "pubDate", "date")
+NO_SITEMAP = "The address has no sitemap. Give the address of one."
+ADDRESS = re.compile(r"https?://\S+$")
 GZIP = b"\x1f\x8b"
 
 
@@ -57,7 +63,7 @@ def _rules(root: Any) -> Iterator[str]:
 
 def sitemap(data: bytes) -> ParsedFile:
     """`entries`: pairs of an address and the time of its last change, if any; `is_index`: whether they are
-    sitemaps."""
+    sitemaps. By the protocol a feed (RSS, Atom) and a text with an address in each line are sitemaps too."""
     if data.startswith(GZIP):
         unzip = zlib.decompressobj(wbits=31)
         try:
@@ -66,18 +72,36 @@ def sitemap(data: bytes) -> ParsedFile:
             raise UnreadableDocument("The sitemap is broken.") from None
         if len(data) > MAX_SITEMAP_BYTES:
             raise size_error()
+    if not decoded(data[:1000]).lstrip("\ufeff \t\r\n").startswith("<"):
+        lines = decoded(data).lstrip("\ufeff").splitlines()
+        addresses = _bounded([line for line in map(str.strip, lines) if ADDRESS.match(line)])
+        if not addresses:
+            raise UnreadableDocument(NO_SITEMAP, code="no_sitemap")
+        return _json(entries=[(address, None) for address in addresses], is_index=False)
     root = tree(data)
     name = etree.QName(root).localname
-    if name not in ("sitemapindex", "urlset"):
-        raise UnreadableDocument("The address has no sitemap. Give the address of one.", code="no_sitemap")
-    if len(root) > MAX_ENTRIES:
-        raise size_error()
+    if name not in ENTRIES:
+        raise UnreadableDocument(NO_SITEMAP, code="no_sitemap")
     entries = [
-        (address, (_text(entry, "lastmod") or "")[:MAX_VERSION] or None)
-        for entry in root
-        if isinstance(entry.tag, str) and (address := _text(entry, "loc"))
+        (address, (_text(entry, *VERSIONS) or "")[:MAX_VERSION] or None)
+        for entry in _bounded([*root.iter(f"{{*}}{ENTRIES[name]}")])
+        if (address := _text(entry, "loc") or _link(entry))
     ]
     return _json(entries=entries, is_index=name == "sitemapindex")
+
+
+def _bounded(entries: list[Any]) -> list[Any]:
+    if len(entries) > MAX_ENTRIES:
+        raise size_error()
+    return entries
+
+
+def _link(entry: Any) -> str | None:
+    """The address of an item of a feed: the text of its link, or of a link in Atom its attribute."""
+    for link in entry.iterchildren("{*}link"):
+        if link.get("rel", "alternate") == "alternate" and (text := link.get("href") or link.text):
+            return str(text).strip()
+    return None
 
 
 def robots(data: bytes) -> ParsedFile:
@@ -92,11 +116,10 @@ def robots(data: bytes) -> ParsedFile:
     )
 
 
-def _text(entry: Any, name: str) -> str | None:
-    """The text of the child of that name, without its namespace."""
-    for child in entry:
-        if isinstance(child.tag, str) and etree.QName(child).localname == name:
-            return (child.text or "").strip()
+def _text(entry: Any, *names: str) -> str | None:
+    """The text of the first child of one of the names, without their namespaces."""
+    for child in entry.iterchildren(*(f"{{*}}{name}" for name in names)):
+        return (child.text or "").strip()
     return None
 
 

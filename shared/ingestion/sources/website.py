@@ -212,7 +212,7 @@ class Website:
     @property
     def _is_sitemap(self) -> bool:
         """Whether the address is that of a sitemap."""
-        return self._address.path.endswith((".xml", ".xml.gz"))
+        return self._address.path.endswith((".xml", ".xml.gz", ".rss", ".atom"))
 
     def _is_within(self, url: str) -> bool:
         """Whether the URL is the address or below it, also after a server has decoded its path."""

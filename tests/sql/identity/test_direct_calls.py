@@ -53,11 +53,11 @@ LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direc
 
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
-    """The database's settings, restored afterwards. The limits of orgs are far away."""
+    """The database's settings, restored afterwards, with the default of a user's reads."""
     limits = "reads_per_user, reads_per_org, writes_per_org"
     columns = f"functions_secret_hashes, open_to_direct_callers, {limits}"
     (row,) = world.sql(f"select {columns} from rag.settings")
-    world.sql("update rag.settings set reads_per_org = 100, writes_per_org = 100")
+    world.sql("update rag.settings set reads_per_user = default")
     yield world
     world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s)", *row)
 

@@ -64,6 +64,35 @@ def test_the_pages_of_all_sitemaps_that_robots_txt_allows_are_listed(site: websi
     assert len(listed(opened(site, "/one.xml"))) == 4
 
 
+@pytest.mark.parametrize(
+    ("path", "sitemap", "version"),
+    [
+        ("/feed", "<rss version='2.0'><channel><link>/</link><item><title>a</title><link>{page}</link>"
+         "<pubDate>Mon, 30 Nov 2026</pubDate></item></channel></rss>", "Mon, 30 Nov 2026"),
+        ("/feed.rss", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><item xmlns="
+         "'http://purl.org/rss/1.0/'><link>{page}</link></item></rdf:RDF>", None),
+        ("/feed.atom", "<feed xmlns='http://www.w3.org/2005/Atom'><link href='/'/><entry><link href='/x.mp3' "
+         "rel='enclosure'/><link href='{page}'/><updated>2026-11</updated></entry></feed>", "2026-11"),
+        ("/16.xml", "<?xml version='1.0' encoding='utf-16'?><urlset><url><loc>{page}</loc></url></urlset>", None),
+        ("/sitemap.txt", "\ufeff{page}\r\n# a comment\r\n", None),
+    ],
+)  # fmt: skip
+def test_a_feed_and_a_text_of_addresses_are_sitemaps(
+    site: website_server.Website, path: str, sitemap: str, version: str | None
+):
+    site.put("/robots.txt", f"Sitemap: {site.url}{path}\nSitemap: {site.url}/sitemap.xml")
+    site.list_pages("/b")
+    text = sitemap.format(page=f"{site.url}/a")
+    site.put(path, text.encode("utf-16" if "utf-16" in text else "utf-8"))
+    found = listed(opened(site))
+    assert [(item.id, item.version) for item in found] == [
+        (f"{site.url}/a", version),
+        (f"{site.url}/b", None),
+    ]
+    if path.endswith((".rss", ".atom")):
+        assert [item.id for item in listed(opened(site, path))] == [f"{site.url}/a"]
+
+
 def test_a_page_is_its_main_text(site: website_server.Website):
     site.list_pages("/kiln", "/old", "/manual.pdf")
     site.put("/kiln", article("Kiln", "The kiln is hot.", "<link rel='canonical' href='/the-kiln'>"))
