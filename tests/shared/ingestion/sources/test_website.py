@@ -73,7 +73,8 @@ def test_the_pages_of_all_sitemaps_that_robots_txt_allows_are_listed(site: websi
          "'http://purl.org/rss/1.0/'><link>{page}</link></item></rdf:RDF>", None),
         ("/feed.atom", "<feed xmlns='http://www.w3.org/2005/Atom'><link href='/'/><entry><link href='/x.mp3' "
          "rel='enclosure'/><link href='{page}'/><updated>2026-11</updated></entry></feed>", "2026-11"),
-        ("/16.xml", "<?xml version='1.0' encoding='utf-16'?><urlset><url><loc>{page}</loc></url></urlset>", None),
+        ("/16.xml", "<?xml version='1.0' encoding='utf-16'?>"
+         "<urlset><url><loc>{page}</loc></url></urlset>", None),
         ("/sitemap.txt", "\ufeff{page}\r\n# a comment\r\n", None),
     ],
 )  # fmt: skip
