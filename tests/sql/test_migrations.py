@@ -128,7 +128,8 @@ def migrated(stack: Stack) -> Iterator[str]:
     # The template is made by the same command.
     database = own_database(stack, "migrated")
     # The template has settings of the tests.
-    own = "other_embedding_models = default, graph_milliseconds = default"
+    limits = "reads_per_user = default, reads_per_org = default, writes_per_org = default"
+    own = f"other_embedding_models = default, graph_milliseconds = default, {limits}"
     rows(stack, database, f"update rag.settings set {own}")
     yield database
     migrations.drop_database(stack.postgres, database)
