@@ -23,7 +23,7 @@ from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.health import check
 from shared.api.health_probes import State
 from shared.documents import ingestion_jobs
@@ -41,7 +41,7 @@ UNHEALTHY: dict[int | str, dict[str, Any]] = {
 
 
 @routes.get("/health", response_model=wire.Health, responses=UNHEALTHY)
-def health(caller: OptionalCaller, services: Injected) -> Response:
+def health(caller: OptionalCaller, services: Container) -> Response:
     report = check(services, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
     body = wire.Health.of(report).model_dump_json()
@@ -49,54 +49,54 @@ def health(caller: OptionalCaller, services: Injected) -> Response:
 
 
 @routes.post("/auth/register", status_code=201, dependencies=[registration_only])
-def register(services: Injected, body: wire.NewUser) -> wire.RegisteredUser:
+def register(services: Container, body: wire.NewUser) -> wire.RegisteredUser:
     password = body.password.get_secret_value()
     user = registration.register(services.auth, services.verifier, services.database, body.email, password)
     return wire.RegisteredUser.of(user)
 
 
 @routes.get("/stats")
-def stats(caller: Admin, services: Injected) -> wire.Stats:
+def stats(caller: Admin, services: Container) -> wire.Stats:
     return wire.Stats.of(org_statistics(services.database, caller))
 
 
 @routes.get("/orgs")
-def orgs(caller: AnyCaller, services: Injected) -> wire.Orgs:
+def orgs(caller: AnyCaller, services: Container) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
 @routes.get("/invitations")
-def invitations(caller: InvitedCaller, services: Injected) -> wire.Invitations:
+def invitations(caller: InvitedCaller, services: Container) -> wire.Invitations:
     return wire.Invitations.of({"data": list_invitations(services.database, caller)})
 
 
 @routes.post("/invitations/{org_id}", status_code=204)
-def answer(caller: InvitedCaller, services: Injected, org_id: UUID, body: wire.InvitationAnswer) -> Response:
+def answer(caller: InvitedCaller, services: Container, org_id: UUID, body: wire.InvitationAnswer) -> Response:
     answer_invitation(services.database, caller, str(org_id), accept=body.accept)
     return Response(status_code=204)
 
 
 @routes.get("/usage")
-def usage(caller: Admin, services: Injected, days: wire.Days = 30) -> wire.Usage:
+def usage(caller: Admin, services: Container, days: wire.Days = 30) -> wire.Usage:
     return wire.Usage.of({"data": list_usage(services.database, caller, days)})
 
 
 @routes.get("/members")
 def members(
-    caller: Admin, services: Injected, limit: Limit = 20, offset: Offset = 0, invited: bool = False
+    caller: Admin, services: Container, limit: Limit = 20, offset: Offset = 0, invited: bool = False
 ) -> wire.Members:
     rows, total = list_members(services.database, caller, limit, offset, invited=invited)
     return wire.Members.of([wire.Member(**row) for row in rows], total, limit, offset)
 
 
 @routes.post("/members", status_code=204)
-def put(caller: Admin, services: Injected, body: wire.NewMember) -> Response:
+def put(caller: Admin, services: Container, body: wire.NewMember) -> Response:
     put_member(services.database, caller, body.model_dump(mode="json"))
     return Response(status_code=204)
 
 
 @routes.delete("/members/{user_id}", status_code=204)
-def remove(caller: Admin, services: Injected, user_id: UUID, org_id: UUID | None = None) -> Response:
+def remove(caller: Admin, services: Container, user_id: UUID, org_id: UUID | None = None) -> Response:
     remove_member(services.database, caller, str(user_id), str(org_id) if org_id else None)
     return Response(status_code=204)
 
@@ -104,7 +104,7 @@ def remove(caller: Admin, services: Injected, user_id: UUID, org_id: UUID | None
 @routes.get("/jobs")
 def jobs(
     caller: Admin,
-    services: Injected,
+    services: Container,
     limit: Limit = 20,
     offset: Offset = 0,
     state: wire.JobState | None = None,
@@ -114,7 +114,7 @@ def jobs(
 
 
 @routes.post("/jobs/retry", status_code=202)
-def retry_jobs(caller: Admin, services: Injected, body: wire.JobIds) -> wire.RetriedJobs:
+def retry_jobs(caller: Admin, services: Container, body: wire.JobIds) -> wire.RetriedJobs:
     ids = [str(job_id) for job_id in body.job_ids]
     return wire.RetriedJobs(job_ids=ingestion_jobs.retry(services.database, caller, ids))
 
@@ -122,7 +122,7 @@ def retry_jobs(caller: Admin, services: Injected, body: wire.JobIds) -> wire.Ret
 @routes.get("/events")
 def events(
     caller: Admin,
-    services: Injected,
+    services: Container,
     limit: Limit = 20,
     offset: Offset = 0,
     namespace: wire.Namespace | None = None,

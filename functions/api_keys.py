@@ -12,7 +12,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import require_keys, with_scope
 from shared.api.contracts import api_keys as wire
 from shared.api.contracts import rag
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.types import Principal, Scope
 
 app = create_app(rag, "api-keys", searches=False)
@@ -23,12 +23,12 @@ KeysOn = Annotated[ApiKeyAuthenticator, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)
-def create(caller: Manager, _: KeysOn, services: Injected, body: wire.NewKeyRequest) -> wire.CreatedKey:
+def create(caller: Manager, _: KeysOn, services: Container, body: wire.NewKeyRequest) -> wire.CreatedKey:
     return wire.CreatedKey(**api_keys.create(services.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
-def index(caller: Manager, services: Injected) -> wire.Keys:
+def index(caller: Manager, services: Container) -> wire.Keys:
     return wire.Keys.of({"keys": api_keys.list_keys(services.database, caller)})
 
 
@@ -36,7 +36,7 @@ def index(caller: Manager, services: Injected) -> wire.Keys:
 def rotate(
     caller: Manager,
     _: KeysOn,
-    services: Injected,
+    services: Container,
     key_id: UUID,
     body: Annotated[wire.RotateRequest | None, Body()] = None,
 ) -> wire.CreatedKey:
@@ -45,13 +45,13 @@ def rotate(
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)
-def revoke(caller: Manager, services: Injected, key_id: UUID) -> Response:
+def revoke(caller: Manager, services: Container, key_id: UUID) -> Response:
     api_keys.revoke(services.database, caller, str(key_id))
     return Response(status_code=204)
 
 
 @app.get("/api/keys/health")
-def health(services: Injected) -> dict[str, str]:
+def health(services: Container) -> dict[str, str]:
     """Whether API keys are enabled, and their signing method. Needs no token."""
     return {"api_keys": services.api_key_authenticator.algorithm if services.api_key_authenticator else "off"}
 

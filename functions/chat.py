@@ -14,7 +14,7 @@ from shared.api.contracts.platform import chat_request as wire
 from shared.api.contracts.platform import chat_response, chat_sessions, error_format
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected, id_in_path
+from shared.api.dependencies import Container, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.types import Principal, Scope
@@ -32,7 +32,7 @@ Id = Annotated[str, id_in_path("session")]
 
 
 @routes.post("/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
-async def chat(caller: Asker, fresh_caller: FreshCaller, services: Injected, body: wire.Request) -> Response:
+async def chat(caller: Asker, fresh_caller: FreshCaller, services: Container, body: wire.Request) -> Response:
     turn = converse(services, fresh_caller, body.to_turn())
     if not body.stream:
         return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
@@ -42,7 +42,7 @@ async def chat(caller: Asker, fresh_caller: FreshCaller, services: Injected, bod
 
 @routes.get("/chat/sessions")
 def index(
-    caller: Asker, services: Injected, limit: Limit = 20, offset: Offset = 0
+    caller: Asker, services: Container, limit: Limit = 20, offset: Offset = 0
 ) -> list[chat_sessions.Session]:
     return [
         chat_sessions.Session.of(row)
@@ -53,7 +53,7 @@ def index(
 @routes.get("/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
 def messages(
     caller: Asker,
-    services: Injected,
+    services: Container,
     session: Id,
     limit: chat_sessions.MessageLimit = 1000,
     offset: Offset = 0,
@@ -64,7 +64,7 @@ def messages(
 
 @routes.post("/chat/sessions", status_code=201, response_model=chat_sessions.SessionReference)
 def create(
-    caller: Asker, services: Injected, once: Once, body: chat_sessions.NewSession
+    caller: Asker, services: Container, once: Once, body: chat_sessions.NewSession
 ) -> chat_sessions.SessionReference | Response:
     def make() -> chat_sessions.SessionReference:
         session = sessions.open_session(services.database, caller, None, body.collection_id)
@@ -79,7 +79,7 @@ def create(
     "/chat/sessions/{session_id}/messages", status_code=201, response_model=chat_sessions.SessionReference
 )
 def add_messages(
-    caller: Asker, services: Injected, session: Id, once: Once, body: chat_sessions.NewMessages
+    caller: Asker, services: Container, session: Id, once: Once, body: chat_sessions.NewMessages
 ) -> chat_sessions.SessionReference | Response:
     def make() -> chat_sessions.SessionReference:
         sessions.add_messages(services.database, caller, session, body.stored())
@@ -89,7 +89,7 @@ def add_messages(
 
 
 @routes.delete("/chat/sessions/{session_id}", status_code=204)
-def delete(caller: Asker, services: Injected, session: Id) -> Response:
+def delete(caller: Asker, services: Container, session: Id) -> Response:
     sessions.delete(services.database, caller, session)
     return Response(status_code=204)
 

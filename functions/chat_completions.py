@@ -9,7 +9,7 @@ from shared.answering.chat_completions import completion as completions
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, require_scope, with_scope
 from shared.api.contracts.index import chat_completions as wire
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
@@ -23,7 +23,7 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 @app.post("/v1/chat/completions", response_model=wire.CompletionResponse, responses={200: DESCRIBED})
 async def complete(
-    caller: Asker, fresh_caller: FreshCaller, services: Injected, body: wire.CompletionRequest
+    caller: Asker, fresh_caller: FreshCaller, services: Container, body: wire.CompletionRequest
 ) -> Response:
     conversation = body.to_request()
     if conversation.bypasses_documents:
@@ -38,7 +38,7 @@ async def complete(
 
 
 @app.get("/v1/models")
-def models(caller: Asker, services: Injected) -> wire.Models:
+def models(caller: Asker, services: Container) -> wire.Models:
     return wire.Models(data=[wire.Model(**model) for model in available_models.models(services, caller)])
 
 

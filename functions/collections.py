@@ -12,7 +12,7 @@ from shared.api.contracts.platform import collections as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected, id_in_path
+from shared.api.dependencies import Container, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.lenient_row_reading import readable
 from shared.documents import collections
@@ -31,7 +31,7 @@ Id = Annotated[str, id_in_path("collection")]
 
 @routes.post("/collections", status_code=201, response_model=wire.Collection)
 def create(
-    caller: Manager, services: Injected, once: Once, body: wire.NewCollection
+    caller: Manager, services: Container, once: Once, body: wire.NewCollection
 ) -> wire.Collection | Response:
     fields = body.to_request()
     request = IdempotentRequest(Scope.COLLECTIONS_MANAGE, fields, org_id=fields.get("org_id"))
@@ -41,7 +41,7 @@ def create(
 @routes.get("/collections")
 def index(
     caller: Reader,
-    services: Injected,
+    services: Container,
     limit: Limit = 20,
     offset: Offset = 0,
     sort_by: wire.CollectionOrder = "created_at",
@@ -52,13 +52,13 @@ def index(
 
 
 @routes.get("/collections/{collection_id}")
-def get(caller: Reader, services: Injected, collection: Id) -> wire.Collection:
+def get(caller: Reader, services: Container, collection: Id) -> wire.Collection:
     return _to_wire(services, collections.get(services.database, caller, collection))
 
 
 @routes.patch("/collections/{collection_id}")
 def update(
-    caller: Manager, services: Injected, collection: Id, body: wire.CollectionChanges
+    caller: Manager, services: Container, collection: Id, body: wire.CollectionChanges
 ) -> wire.Collection:
     _require_model(services, body.config)
     row = collections.update(services.database, caller, collection, body.changes())
@@ -66,29 +66,29 @@ def update(
 
 
 @routes.delete("/collections/{collection_id}", status_code=204)
-def delete(caller: Manager, services: Injected, collection: Id, cascade: bool = False) -> Response:
+def delete(caller: Manager, services: Container, collection: Id, cascade: bool = False) -> Response:
     collections.delete(services.database, caller, collection, cascade=cascade)
     return Response(status_code=204)
 
 
 @routes.post("/collections/{collection_id}/graph", status_code=202)
 def build_graph(
-    caller: Writer, services: Injected, collection: Id, body: wire.GraphBuild
+    caller: Writer, services: Container, collection: Id, body: wire.GraphBuild
 ) -> wire.GraphBuildQueued:
     queued = collections.build_graph(services.database, caller, collection, again=body.again)
     return wire.GraphBuildQueued(collection_id=collection, queued=queued)
 
 
-def _create(services: Injected, caller: Principal, body: wire.NewCollection) -> wire.Collection:
+def _create(services: Container, caller: Principal, body: wire.NewCollection) -> wire.Collection:
     _require_model(services, body.config)
     return _to_wire(services, collections.create(services.database, caller, body.to_request()))
 
 
-def _to_wire(services: Injected, row: Row) -> wire.Collection:
+def _to_wire(services: Container, row: Row) -> wire.Collection:
     return wire.Collection.of(row, model_of(services.settings), services.embedder_limits)
 
 
-def _require_model(services: Injected, config: wire.Config | None) -> None:
+def _require_model(services: Container, config: wire.Config | None) -> None:
     """Raises InvalidRequest for an embedding model that the deployment does not have."""
     model = model_of(services.settings)
     if config and config.embedding_model not in (None, model):

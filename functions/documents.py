@@ -14,7 +14,7 @@ from shared.api.contracts.platform import documents as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected, PublicUrl, id_in_path
+from shared.api.dependencies import Container, PublicUrl, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.lenient_row_reading import readable
 from shared.documents import documents
@@ -44,7 +44,7 @@ Id = Annotated[str, id_in_path("document")]
 @routes.post("/documents", status_code=202, response_model=wire.Document)
 def upload(
     caller: Writer,
-    services: Injected,
+    services: Container,
     once: Once,
     collection_id: Annotated[str, Form()],
     file: Annotated[UploadFile, File()],
@@ -59,7 +59,7 @@ def upload(
 
 
 @routes.post("/documents/text", status_code=202, response_model=wire.Document)
-def write(caller: Writer, services: Injected, once: Once, body: wire.NewText) -> wire.Document | Response:
+def write(caller: Writer, services: Container, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
     new = NewUpload(
@@ -75,7 +75,7 @@ def write(caller: Writer, services: Injected, once: Once, body: wire.NewText) ->
 
 @routes.post("/documents/url", status_code=202, response_model=wire.Document)
 def address(
-    caller: Writer, services: Injected, once: Once, body: wire.NewUrlDocument
+    caller: Writer, services: Container, once: Once, body: wire.NewUrlDocument
 ) -> wire.Document | Response:
     with error_details(field="url"):
         url = services.networks.require_url(body.url)
@@ -87,7 +87,7 @@ def address(
 
 
 @routes.post("/documents/upload", status_code=201)
-def begin_upload(caller: Writer, services: Injected, body: wire.NewUpload) -> wire.Upload:
+def begin_upload(caller: Writer, services: Container, body: wire.NewUpload) -> wire.Upload:
     fields = body.model_dump(exclude={"collection_id", "size_bytes", "content_hash"}, exclude_none=True)
     collection, new = id_of(body.collection_id, "collection"), NewUpload(b"", **fields)
     return wire.Upload(
@@ -97,7 +97,7 @@ def begin_upload(caller: Writer, services: Injected, body: wire.NewUpload) -> wi
 
 @routes.post("/documents/uploaded", status_code=202, response_model=wire.Document)
 def finish_upload(
-    caller: Writer, services: Injected, once: Once, body: wire.UploadTicket
+    caller: Writer, services: Container, once: Once, body: wire.UploadTicket
 ) -> wire.Document | Response:
     uploads = _uploads(services)
     collection, content = uploads.idempotent_content(caller, body.upload)
@@ -108,7 +108,7 @@ def finish_upload(
 @routes.get("/documents")
 def index(
     caller: Reader,
-    services: Injected,
+    services: Container,
     collection_id: str,
     limit: Limit = 20,
     offset: Offset = 0,
@@ -125,19 +125,19 @@ def index(
 
 
 @routes.get("/documents/{document_id}")
-def get(caller: Reader, services: Injected, document: Id) -> wire.Document:
+def get(caller: Reader, services: Container, document: Id) -> wire.Document:
     return wire.Document.of(documents.get(services.database, caller, document))
 
 
 @routes.get("/documents/{document_id}/status")
-def status(caller: Reader, services: Injected, document: Id) -> wire.ProcessingStatus:
+def status(caller: Reader, services: Container, document: Id) -> wire.ProcessingStatus:
     return wire.ProcessingStatus.of(documents.get(services.database, caller, document))
 
 
 @routes.get("/documents/{document_id}/url")
 def url(
     caller: Reader,
-    services: Injected,
+    services: Container,
     document: Id,
     request: Request,
     public_url: PublicUrl,
@@ -156,7 +156,7 @@ def url(
 
 
 @routes.get("/documents/{document_id}/original")
-def original(caller: LinkCaller, services: Injected, document: Id) -> Response:
+def original(caller: LinkCaller, services: Container, document: Id) -> Response:
     content = documents.original(services.database, caller, document)
     if content.path is not None:
         link = documents.object_link(services.require_storage(), caller, content)
@@ -165,29 +165,29 @@ def original(caller: LinkCaller, services: Injected, document: Id) -> Response:
 
 
 @routes.patch("/documents/{document_id}")
-def update(caller: Writer, services: Injected, document: Id, body: wire.DocumentChanges) -> wire.Document:
+def update(caller: Writer, services: Container, document: Id, body: wire.DocumentChanges) -> wire.Document:
     row = documents.update(services.database, caller, document, body.title, body.metadata)
     return wire.Document.of({**row, "ignored_fields": ignored_names(body)})
 
 
 @routes.delete("/documents/{document_id}", status_code=204)
-def delete(caller: Writer, services: Injected, document: Id) -> Response:
+def delete(caller: Writer, services: Container, document: Id) -> Response:
     documents.delete(services.database, caller, document)
     return Response(status_code=204)
 
 
 @routes.post("/documents/delete")
-def delete_several(caller: Writer, services: Injected, body: wire.DocumentIds) -> wire.DeletedDocuments:
+def delete_several(caller: Writer, services: Container, body: wire.DocumentIds) -> wire.DeletedDocuments:
     ids = [id_of(text, "document") for text in body.document_ids]
     return wire.DeletedDocuments(document_ids=documents.delete_several(services.database, caller, ids))
 
 
-def _uploads(services: Injected) -> Uploads:
+def _uploads(services: Container) -> Uploads:
     return Uploads(services.database, services.require_storage(), services.require_signer())
 
 
 def _add_document(
-    services: Injected, caller: Principal, once: Once, collection_id: str, new: NewUpload
+    services: Container, caller: Principal, once: Once, collection_id: str, new: NewUpload
 ) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, new, collection)

@@ -4,14 +4,14 @@ from starlette.responses import JSONResponse
 
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import rag
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.health import deployment
 
 app = create_app(rag, "health", errors=(500,))
 
 
 @app.get("/health", responses={503: {"description": "The same report, of a database that is gone"}})
-def health(services: Injected) -> JSONResponse:
+def health(services: Container) -> JSONResponse:
     reachable, body = deployment(services)
     return JSONResponse(body, 200 if reachable else 503)
 

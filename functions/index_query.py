@@ -7,7 +7,7 @@ from shared.answering import request_recording
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.index import indexes as wire
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.errors import InvalidRequest
 from shared.observability.usage_metrics import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
@@ -18,7 +18,7 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 
 
 @app.post("/query")
-async def query(caller: Asker, services: Injected, body: wire.QueryRequest) -> wire.QueryResponse:
+async def query(caller: Asker, services: Container, body: wire.QueryRequest) -> wire.QueryResponse:
     async with timed_async(services.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         answer = await pipeline.answer(services, caller, search_query, body.sampling())
@@ -27,7 +27,7 @@ async def query(caller: Asker, services: Injected, body: wire.QueryRequest) -> w
 
 
 @app.post("/retrieve")
-def retrieve(caller: Asker, services: Injected, body: wire.RetrieveRequest) -> wire.RetrieveResponse:
+def retrieve(caller: Asker, services: Container, body: wire.RetrieveRequest) -> wire.RetrieveResponse:
     with timed(services.database, caller, "retrieve"):
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")

@@ -8,7 +8,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.index import indexes as wire
 from shared.api.contracts.shared_fields import CollectionName
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.clients.snapshot_paths import DEFAULT
 from shared.documents.snapshots.load import load as load_snapshot
 from shared.documents.snapshots.persist import persist as persist_snapshot
@@ -31,7 +31,7 @@ Name = Annotated[CollectionName, Path()]
 @app.post("/persist/{index_name:path}")
 def persist(
     caller: Writer,
-    services: Injected,
+    services: Container,
     fresh_caller: FreshCaller,
     index_name: Name,
     path: wire.SnapshotPath = DEFAULT,
@@ -46,7 +46,7 @@ def persist(
 @app.post("/load/{index_name:path}")
 def load(
     caller: Loader,
-    services: Injected,
+    services: Container,
     fresh_caller: FreshCaller,
     index_name: Name,
     path: wire.SnapshotPath | None = None,

@@ -11,7 +11,7 @@ from shared.api.authentication import FreshCaller, in_authorization, with_scope
 from shared.api.contracts.index import indexes as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import CollectionName, Offset
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
 from shared.documents import index_documents as indexes
@@ -38,7 +38,7 @@ Name = Annotated[CollectionName, Path()]
 
 @app.post("/index", response_model=list[wire.Document])
 def create(
-    caller: Writer, fresh_caller: FreshCaller, services: Injected, guard: WriteGuard, body: wire.IndexRequest
+    caller: Writer, fresh_caller: FreshCaller, services: Container, guard: WriteGuard, body: wire.IndexRequest
 ) -> Any:
     with timed(services.database, fresh_caller, "index"):
         texts = [IndexDocument.new(document.text, document.metadata) for document in body.documents]
@@ -54,7 +54,7 @@ def create(
 
 
 @app.get("/indexes", response_model=list[str])
-def index(caller: Reader, services: Injected) -> Any:
+def index(caller: Reader, services: Container) -> Any:
     with timed(services.database, caller, "indexes"):
         return JSONResponse(named_collections.names(services.database, caller))
 
@@ -62,7 +62,7 @@ def index(caller: Reader, services: Injected) -> Any:
 @app.get("/indexes/{index_name:path}/documents")
 def documents(
     caller: Reader,
-    services: Injected,
+    services: Container,
     index_name: Name,
     limit: Limit = 10,
     offset: Offset = 0,
@@ -82,7 +82,7 @@ def documents(
 def change(
     caller: Writer,
     fresh_caller: FreshCaller,
-    services: Injected,
+    services: Container,
     guard: WriteGuard,
     index_name: Name,
     body: wire.UpdateRequest,
@@ -111,7 +111,7 @@ def change(
 
 @app.post("/indexes/{index_name:path}/documents/delete")
 def delete_documents(
-    caller: Writer, services: Injected, index_name: Name, body: wire.DeleteRequest
+    caller: Writer, services: Container, index_name: Name, body: wire.DeleteRequest
 ) -> wire.DeleteResponse:
     with timed(services.database, caller, "indexes_delete_document"):
         deleted = named_collections.delete(services.database, caller, index_name, body.doc_ids)
@@ -119,7 +119,7 @@ def delete_documents(
 
 
 @app.delete("/indexes/{index_name:path}")
-def delete(caller: Manager, services: Injected, index_name: Name) -> wire.Confirmation:
+def delete(caller: Manager, services: Container, index_name: Name) -> wire.Confirmation:
     with timed(services.database, caller, "delete_index"):
         indexes.delete(services.database, caller, index_name)
         return wire.Confirmation(message=f"Successfully deleted index {index_name}.")

@@ -20,7 +20,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import worker_only
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
-from shared.api.dependencies import Injected, get_services
+from shared.api.dependencies import Container, get_services
 from shared.calibration.fit_to_shipped_questions import continue_first_calibration
 from shared.documents.webhook_delivery_attempts import WebhookSender
 from shared.ingestion.document_worker import Worker
@@ -59,7 +59,7 @@ class WorkReport(BaseModel):
 
 
 @app.post("/functions/v1/ingest", dependencies=[worker_only])
-def ingest(services: Injected) -> WorkReport:
+def ingest(services: Container) -> WorkReport:
     return work(services)
 
 

@@ -13,7 +13,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import in_either_header, refreshing_caller, with_scope
 from shared.api.contracts import knowledge as wire
 from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
 from shared.documents import named_collections
@@ -47,14 +47,14 @@ def alive() -> wire.HealthStatus:
 
 
 @app.get("/readyz", responses={503: {"description": "The database is unavailable"}})
-def ready(services: Injected) -> JSONResponse:
+def ready(services: Container) -> JSONResponse:
     reachable = services.is_reachable()
     status = wire.HealthStatus(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 
 
 @app.get(f"{PREFIX}/namespaces")
-def namespaces(caller: Reader, services: Injected) -> wire.Namespaces:
+def namespaces(caller: Reader, services: Container) -> wire.Namespaces:
     return wire.Namespaces(namespaces=named_collections.names(services.database, caller))
 
 
@@ -62,7 +62,7 @@ def namespaces(caller: Reader, services: Injected) -> wire.Namespaces:
 def ingest(
     caller: Writer,
     fresh_caller: FreshCaller,
-    services: Injected,
+    services: Container,
     guard: WriteGuard,
     namespace: Namespace,
     body: wire.IngestRequest,
@@ -77,7 +77,7 @@ def ingest(
 @app.get(PREFIX + "/{namespace:path}/documents")
 def documents(
     caller: Reader,
-    services: Injected,
+    services: Container,
     namespace: Namespace,
     limit: wire.Limit = 100,
     offset: Offset = 0,
@@ -88,7 +88,7 @@ def documents(
 
 @app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)
 def delete(
-    caller: Writer, services: Injected, namespace: Namespace, document_id: Annotated[DocumentName, Path()]
+    caller: Writer, services: Container, namespace: Namespace, document_id: Annotated[DocumentName, Path()]
 ) -> Response:
     knowledge.delete(services, caller, namespace, document_id)
     return Response(status_code=204)
@@ -96,7 +96,7 @@ def delete(
 
 @app.post(PREFIX + "/{namespace:path}/retrieve")
 def retrieve(
-    caller: Retriever, services: Injected, namespace: Namespace, body: wire.RetrieveRequest
+    caller: Retriever, services: Container, namespace: Namespace, body: wire.RetrieveRequest
 ) -> wire.RetrieveResponse:
     request = Query(body.query, body.top_k, Filters(metadata=body.filters))
     passages = knowledge.retrieve(services, caller, [namespace], request)
@@ -105,7 +105,7 @@ def retrieve(
 
 @app.post(PREFIX + "/{namespace:path}/query")
 async def query(
-    caller: Asker, services: Injected, namespace: Namespace, body: wire.QueryRequest
+    caller: Asker, services: Container, namespace: Namespace, body: wire.QueryRequest
 ) -> wire.QueryResponse:
     request = Query(body.question, body.top_k, Filters(metadata=body.filters))
     draft, judgement, passages = await knowledge.query(services, caller, namespace, request)

@@ -10,7 +10,7 @@ from shared.answering import request_recording
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts import mcp as wire
-from shared.api.dependencies import Injected, PublicUrl
+from shared.api.dependencies import Container, PublicUrl
 from shared.api.mcp_server import MESSAGE, ToolServer
 from shared.api.protected_resource import CHALLENGE, WELL_KNOWN
 from shared.clients.lenient_row_reading import readable
@@ -33,13 +33,13 @@ Agent = Annotated[Principal, with_scope(*Scope)]
 
 
 @app.post(PATH, dependencies=CHALLENGE, openapi_extra=MESSAGE)
-async def respond(caller: Agent, services: Injected, request: Request) -> Response:
+async def respond(caller: Agent, services: Container, request: Request) -> Response:
     return await server.respond(request, services, caller)
 
 
 @app.get(WELL_KNOWN)
 @app.get(f"{WELL_KNOWN}{PATH}")
-def metadata(services: Injected, public_url: PublicUrl) -> wire.ResourceMetadata:
+def metadata(services: Container, public_url: PublicUrl) -> wire.ResourceMetadata:
     return wire.ResourceMetadata(
         resource=f"{public_url}{PATH}", authorization_servers=[services.settings.issuer]
     )

@@ -15,7 +15,7 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import records as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.observability import request_record_store as records
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
@@ -35,7 +35,7 @@ RecordId = Annotated[wire.RecordId, Path()]
 @routes.get("/records")
 def index(
     caller: Admin,
-    services: Injected,
+    services: Container,
     limit: Limit = 20,
     offset: Offset = 0,
     sort_by: wire.SortBy = "created_at",
@@ -58,17 +58,17 @@ def index(
 
 
 @routes.get("/records/summary")
-def summary(caller: Admin, services: Injected, days: wire.Days = 30) -> wire.Summary:
+def summary(caller: Admin, services: Container, days: wire.Days = 30) -> wire.Summary:
     return wire.Summary.of(records.summary(services.database, caller, days))
 
 
 @routes.get("/records/settings")
-def settings(caller: Asker, services: Injected, org_id: UUID | None = None) -> wire.Settings:
+def settings(caller: Asker, services: Container, org_id: UUID | None = None) -> wire.Settings:
     return wire.Settings.of(records.settings(services.database, caller, str(org_id) if org_id else None))
 
 
 @routes.patch("/records/settings")
-def update_settings(caller: Admin, services: Injected, body: wire.NewSettings) -> wire.Settings:
+def update_settings(caller: Admin, services: Container, body: wire.NewSettings) -> wire.Settings:
     org_id = str(body.org_id) if body.org_id else None
     changed = records.update_settings(services.database, caller, org_id, body.retention_days)
     services.recorder.reset()
@@ -76,31 +76,31 @@ def update_settings(caller: Admin, services: Injected, body: wire.NewSettings) -
 
 
 @routes.get("/records/{record_id}")
-def get(caller: Reader, services: Injected, record_id: RecordId) -> wire.Record:
+def get(caller: Reader, services: Container, record_id: RecordId) -> wire.Record:
     return wire.Record.of(records.get(services.database, caller, record_id))
 
 
 @routes.post("/records/{record_id}/replay")
-async def replay(caller: Reader, services: Injected, record_id: RecordId) -> wire.Replay:
+async def replay(caller: Reader, services: Container, record_id: RecordId) -> wire.Replay:
     record = await run_in_threadpool(records.get, services.database, caller, record_id)
     return wire.Replay.of(record, await request_replay.replay(services, caller, record))
 
 
 @routes.post("/records/{record_id}/feedback", status_code=204)
-def rate(caller: Asker, services: Injected, record_id: RecordId, body: wire.Feedback) -> Response:
+def rate(caller: Asker, services: Container, record_id: RecordId, body: wire.Feedback) -> Response:
     records.rate(services.database, caller, record_id, body.rating, body.reason)
     return Response(status_code=204)
 
 
 @routes.post("/records/{record_id}/label", status_code=204)
-def label(caller: Admin, services: Injected, record_id: RecordId, body: wire.Label) -> Response:
+def label(caller: Admin, services: Container, record_id: RecordId, body: wire.Label) -> Response:
     ids = [id_of(document_id, "document") for document_id in body.document_ids]
     records.label(services.database, caller, record_id, body.verdict, ids)
     return Response(status_code=204)
 
 
 @routes.delete("/records")
-def delete(caller: Admin, services: Injected, user_id: UUID | None = None) -> wire.Deleted:
+def delete(caller: Admin, services: Container, user_id: UUID | None = None) -> wire.Deleted:
     return wire.Deleted(deleted=records.delete(services.database, caller, str(user_id) if user_id else None))
 
 

@@ -7,7 +7,7 @@ from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import retrievals as wire
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.documents import collections
 from shared.graph.graph_as_text import graph_context
 from shared.text.prefixed_ids import id_of
@@ -20,7 +20,7 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 
 
 @routes.post("/retrievals")
-def retrieve(caller: Searcher, services: Injected, body: wire.Request) -> wire.Response:
+def retrieve(caller: Searcher, services: Container, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
     result = pipeline.search(services, caller, body.to_request(collection))
     if collection and not result.matches:

@@ -9,7 +9,7 @@ from shared.api.authentication import with_scope
 from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import sources as wire
-from shared.api.dependencies import Injected, id_in_path
+from shared.api.dependencies import Container, id_in_path
 from shared.documents import sources
 from shared.errors import error_details
 from shared.ingestion.sources.source import EndpointRefused
@@ -24,7 +24,7 @@ Id = Annotated[str, id_in_path("source")]
 
 
 @routes.post("/sources", status_code=201)
-def create(caller: Manager, services: Injected, body: wire.NewSource) -> wire.Source:
+def create(caller: Manager, services: Container, body: wire.NewSource) -> wire.Source:
     fields = body.model_dump(mode="json", exclude_none=True)
     fields["collection_id"] = id_of(body.collection_id, "collection")
     if body.kind == "website":
@@ -36,30 +36,30 @@ def create(caller: Manager, services: Injected, body: wire.NewSource) -> wire.So
 
 
 @routes.get("/sources")
-def index(caller: Manager, services: Injected) -> wire.Sources:
+def index(caller: Manager, services: Container) -> wire.Sources:
     return wire.Sources(data=[wire.Source(**row) for row in sources.list_sources(services.database, caller)])
 
 
 @routes.get("/sources/{source_id}")
-def get(caller: Manager, services: Injected, source: Id) -> wire.Source:
+def get(caller: Manager, services: Container, source: Id) -> wire.Source:
     return wire.Source(**sources.get(services.database, caller, source))
 
 
 @routes.patch("/sources/{source_id}")
-def update(caller: Manager, services: Injected, source: Id, body: wire.SourceChanges) -> wire.Source:
+def update(caller: Manager, services: Container, source: Id, body: wire.SourceChanges) -> wire.Source:
     changes = body.model_dump(mode="json", exclude_none=True)
     row = sources.update(services.database, caller, source, changes)
     return wire.Source(**row, ignored_fields=ignored_names(body))
 
 
 @routes.delete("/sources/{source_id}", status_code=204)
-def delete(caller: Manager, services: Injected, source: Id, documents: bool = False) -> Response:
+def delete(caller: Manager, services: Container, source: Id, documents: bool = False) -> Response:
     sources.delete(services.database, caller, source, documents=documents)
     return Response(status_code=204)
 
 
 @routes.post("/sources/{source_id}/run", status_code=202)
-def run(caller: Manager, services: Injected, source: Id) -> wire.Source:
+def run(caller: Manager, services: Container, source: Id) -> wire.Source:
     return wire.Source(**sources.run(services.database, caller, source))
 
 

@@ -13,7 +13,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.search import answer as wire
 from shared.api.contracts.search import error_format
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.models.chat_gateway import STREAM_SECONDS
@@ -30,7 +30,7 @@ async def answer(
     once: Once,
     caller: Asker,
     fresh_caller: FreshCaller,
-    services: Injected,
+    services: Container,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> Response:

@@ -8,7 +8,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.search import contents as wire
 from shared.api.contracts.search import error_format
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.documents.contents_by_id import hydrate
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.workspace_lookup import locate
@@ -22,7 +22,7 @@ Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ,
 @app.post("/v1/contents")
 def contents(
     caller: Reader,
-    services: Injected,
+    services: Container,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> wire.Response:

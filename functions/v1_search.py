@@ -9,7 +9,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.search import error_format
 from shared.api.contracts.search import search as wire
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.types import Principal, Scope
 
 app = create_app(error_format, "v1-search", headers=("x-workspace-id",))
@@ -20,7 +20,7 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 @app.post("/v1/search")
 def search(
     caller: Searcher,
-    services: Injected,
+    services: Container,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> wire.Response:

@@ -12,7 +12,7 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import webhooks as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Injected, id_in_path
+from shared.api.dependencies import Container, id_in_path
 from shared.documents import webhooks
 from shared.errors import error_details
 from shared.text.prefixed_ids import id_of
@@ -27,7 +27,7 @@ DeliveryId = Annotated[str, id_in_path("delivery")]
 
 
 @routes.post("/webhooks", status_code=201)
-def create(caller: Manager, services: Injected, body: wire.NewWebhook) -> wire.CreatedWebhook:
+def create(caller: Manager, services: Container, body: wire.NewWebhook) -> wire.CreatedWebhook:
     fields = body.model_dump(mode="json", exclude_none=True)
     fields["url"] = _require_public(services, body.url)
     if body.collection_id is not None:
@@ -36,19 +36,19 @@ def create(caller: Manager, services: Injected, body: wire.NewWebhook) -> wire.C
 
 
 @routes.get("/webhooks")
-def index(caller: Manager, services: Injected) -> wire.Webhooks:
+def index(caller: Manager, services: Container) -> wire.Webhooks:
     return wire.Webhooks(
         data=[wire.Webhook(**row) for row in webhooks.list_webhooks(services.database, caller)]
     )
 
 
 @routes.get("/webhooks/{webhook_id}")
-def get(caller: Manager, services: Injected, webhook: Id) -> wire.Webhook:
+def get(caller: Manager, services: Container, webhook: Id) -> wire.Webhook:
     return wire.Webhook(**webhooks.get(services.database, caller, webhook))
 
 
 @routes.patch("/webhooks/{webhook_id}")
-def update(caller: Manager, services: Injected, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
+def update(caller: Manager, services: Container, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
     changes = body.model_dump(mode="json", exclude_none=True)
     if body.url is not None:
         changes["url"] = _require_public(services, body.url)
@@ -57,14 +57,14 @@ def update(caller: Manager, services: Injected, webhook: Id, body: wire.WebhookC
 
 
 @routes.delete("/webhooks/{webhook_id}", status_code=204)
-def delete(caller: Manager, services: Injected, webhook: Id) -> Response:
+def delete(caller: Manager, services: Container, webhook: Id) -> Response:
     webhooks.delete(services.database, caller, webhook)
     return Response(status_code=204)
 
 
 @routes.post("/webhooks/{webhook_id}/rotate", status_code=201)
 def rotate(
-    caller: Manager, services: Injected, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
+    caller: Manager, services: Container, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
 ) -> wire.CreatedWebhook:
     overlap = (body or wire.Rotation()).overlap_seconds
     return wire.CreatedWebhook(**webhooks.rotate(services.database, caller, webhook, overlap))
@@ -72,19 +72,19 @@ def rotate(
 
 @routes.get("/webhooks/{webhook_id}/deliveries")
 def deliveries(
-    caller: Manager, services: Injected, webhook: Id, limit: Limit = 20, offset: Offset = 0
+    caller: Manager, services: Container, webhook: Id, limit: Limit = 20, offset: Offset = 0
 ) -> wire.Deliveries:
     rows, total = webhooks.deliveries(services.database, caller, webhook, limit, offset)
     return wire.Deliveries.of([wire.Delivery(**row) for row in rows], total, limit, offset)
 
 
 @routes.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
-def repeat(caller: Manager, services: Injected, webhook: Id, delivery: DeliveryId) -> Response:
+def repeat(caller: Manager, services: Container, webhook: Id, delivery: DeliveryId) -> Response:
     webhooks.repeat(services.database, caller, webhook, delivery)
     return Response(status_code=202)
 
 
-def _require_public(services: Injected, url: str) -> str:
+def _require_public(services: Container, url: str) -> str:
     """Raises AddressRefused for an address in a private network."""
     with error_details(field="url"):
         return services.networks.require_url(url)

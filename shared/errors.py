@@ -174,7 +174,7 @@ class RateLimited(RagError, status=429, code="rate_limited"):
     """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
 
-# Of reads, or with the code too_many_writes.
+# Changes have the code too_many_writes.
 class TooManyCalls(RateLimited, code="too_many_reads", headers=BUSY_HEADERS):
     """Too many of your requests are running at the same time. Please wait until one of them ends."""
 

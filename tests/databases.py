@@ -105,7 +105,8 @@ class Run:
                     # the wait for a slot, which our functions have.
                     connection.execute(
                         "update rag.settings set other_embedding_models = %s, graph_milliseconds = 10000, "
-                        "reads_per_user = 100, reads_per_org = 100, writes_per_org = 100",
+                        "reads_per_user = 100, reads_per_org = 100, "
+                        "writes_per_user = 100, writes_per_org = 100",
                         [list(MODELS)],
                     )
                     for role in ("anon", "authenticated", "authenticator"):

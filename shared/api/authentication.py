@@ -24,7 +24,7 @@ from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.access.token_signer import principal_at_end
 from shared.access.token_usage import TokenUsage
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.errors import (
     ApiKeysOff,
     DatabaseFailed,
@@ -55,7 +55,7 @@ Authorization = Annotated[str | None, Depends(_Bearer())]
 _api_key = APIKeyHeader(name="X-Api-Key", scheme_name="api_key", auto_error=False)
 
 
-def _rag_caller(request: Request, services: Injected, authorization: Authorization) -> Principal:
+def _rag_caller(request: Request, services: Container, authorization: Authorization) -> Principal:
     caller = _user(services, authorization)
     _limit(request, services, caller, "rag", services.settings.rag_rate_limit_rag)
     return caller
@@ -65,7 +65,7 @@ def _rag_caller(request: Request, services: Injected, authorization: Authorizati
 Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
-def _invited_caller(request: Request, services: Injected, authorization: Authorization) -> Principal:
+def _invited_caller(request: Request, services: Container, authorization: Authorization) -> Principal:
     caller = _user(services, authorization)
     rate = services.settings.rag_rate_limit_api
     _limit(request, services, caller, "api", rate, needs_org=False)
@@ -95,7 +95,7 @@ def with_scope(
     credential, if the settings do. Raises Forbidden and the errors of `Caller`."""
 
     def allowed(
-        request: Request, services: Injected, credential: Annotated[str | None, Depends(credential)]
+        request: Request, services: Container, credential: Annotated[str | None, Depends(credential)]
     ) -> Principal:
         with step("authenticate"):
             caller = _anonymous(services, request, credential) if anonymous else None
@@ -132,7 +132,7 @@ def refreshing_caller(credential: Any) -> Any:
     Unauthorized after the user's token has expired or the key was revoked."""
 
     async def source(
-        request: Request, services: Injected, credential: Annotated[str | None, Depends(credential)]
+        request: Request, services: Container, credential: Annotated[str | None, Depends(credential)]
     ) -> Callable[[], Principal]:
         return lambda: _anonymous(services, request, credential) or _key_or_user(services, credential)
 
@@ -143,7 +143,7 @@ def refreshing_caller(credential: Any) -> Any:
 FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
-def _optional_caller(services: Injected, authorization: Authorization) -> Principal | None:
+def _optional_caller(services: Container, authorization: Authorization) -> Principal | None:
     if authorization is None:
         return None
     try:
@@ -158,7 +158,7 @@ def _optional_caller(services: Injected, authorization: Authorization) -> Princi
 OptionalCaller = Annotated[Principal | None, Depends(_optional_caller)]
 
 
-def _link_caller(request: Request, services: Injected, document_id: str, token: str) -> Principal:
+def _link_caller(request: Request, services: Container, document_id: str, token: str) -> Principal:
     if services.signer is None:
         raise NotFound
     with step("authenticate"):
@@ -172,13 +172,13 @@ def _link_caller(request: Request, services: Injected, document_id: str, token: 
 LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
-async def _operator(services: Injected, authorization: Authorization) -> None:
+async def _operator(services: Container, authorization: Authorization) -> None:
     _require(
         services.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
     )
 
 
-async def _schedule(services: Injected, authorization: Authorization) -> None:
+async def _schedule(services: Container, authorization: Authorization) -> None:
     _require(
         services.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required."
     )
@@ -198,7 +198,7 @@ operators_only = Depends(_operator)
 worker_only = Depends(_schedule)
 
 
-async def _registration(request: Request, services: Injected) -> None:
+async def _registration(request: Request, services: Container) -> None:
     if not services.settings.rag_registration_enabled:
         raise NotFound
     window = services.registrations.count(request.client.host if request.client else "")
@@ -213,7 +213,7 @@ async def _registration(request: Request, services: Injected) -> None:
 registration_only = Depends(_registration)
 
 
-def require_keys(services: Injected) -> ApiKeyAuthenticator:
+def require_keys(services: Container) -> ApiKeyAuthenticator:
     """Raises ApiKeysOff without a key to sign with."""
     if services.api_key_authenticator is None:
         raise ApiKeysOff

@@ -30,10 +30,10 @@ async def services_dependency() -> Services:
     return get_services()
 
 
-Injected = Annotated[Services, Depends(services_dependency)]
+Container = Annotated[Services, Depends(services_dependency)]
 
 
-async def public_url_of(request: Request, services: Injected) -> str:
+async def public_url_of(request: Request, services: Container) -> str:
     """Raises PublicUrlUnset."""
     # Mangum passes the event of API Gateway or of a function URL.
     context = request.scope.get("aws.event", {}).get("requestContext", {})

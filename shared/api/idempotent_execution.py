@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from shared.access.idempotency_keys import Reservation, StoredResponse, begin
 from shared.api.authentication import FreshCaller
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.clients.postgrest import Database
 from shared.tracing import Trace
 from shared.types import PrincipalSource, Scope
@@ -53,7 +53,7 @@ class IdempotentExecutor:
     async def of(
         cls,
         request: Request,
-        services: Injected,
+        services: Container,
         caller: FreshCaller,
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Self:

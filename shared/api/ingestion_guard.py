@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from shared.access.concurrent_ingestion_limit import Guard
 from shared.access.rate_limit import check_text_limit
 from shared.api.authentication import refreshing_caller
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.errors import ClientLeft
 from shared.types import Principal
 
@@ -27,7 +27,7 @@ def guard_from(credential: Any, writer: Any) -> Any:
 
     async def guard(
         request: Request,
-        services: Injected,
+        services: Container,
         source: Annotated[Callable[[], Principal], refreshing_caller(credential)],
         principal: Annotated[Principal, writer],
     ) -> AsyncIterator[Guard]:

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from shared.api.dependencies import Injected, public_url_of
+from shared.api.dependencies import Container, public_url_of
 from shared.errors import Forbidden, PublicUrlUnset, Unauthorized
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
-async def _challenge(request: Request, services: Injected) -> AsyncIterator[None]:
+async def _challenge(request: Request, services: Container) -> AsyncIterator[None]:
     try:
         yield
     except Unauthorized as refusal:
@@ -24,7 +24,7 @@ async def _challenge(request: Request, services: Injected) -> AsyncIterator[None
         raise
 
 
-async def _check_origin(services: Injected, origin: Annotated[str | None, Header()] = None) -> None:
+async def _check_origin(services: Container, origin: Annotated[str | None, Header()] = None) -> None:
     allowed = services.settings.rag_cors_origins
     if origin is not None and "*" not in allowed and origin not in allowed:
         raise Forbidden(

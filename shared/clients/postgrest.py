@@ -17,7 +17,7 @@ from postgrest.exceptions import APIError
 from shared.clients.http_client import HEADERS, deadline, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.clients.proxies import proxy_of_url
-from shared.clients.wait_for_slot import with_slot
+from shared.clients.wait_for_slot import LONG_PAUSES, SLOT_PAUSES, with_slot
 from shared.errors import (
     DatabaseFailed,
     DatabaseTimedOut,
@@ -142,7 +142,7 @@ class Database:
             deadline(LONG_CALL_SECONDS if long_timeout else self._seconds),
         ):
             try:
-                return with_slot(caller, attempt)
+                return with_slot(caller, attempt, LONG_PAUSES if long_timeout else SLOT_PAUSES)
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
 

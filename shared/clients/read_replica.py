@@ -93,7 +93,7 @@ class _Replica(Database):
     connect_seconds = CONNECT_SECONDS
 
     def read(self, caller: PrincipalSource, function: str, arguments: dict[str, Any]) -> Any:
-        """The result, by one attempt; by several if the user has too many reads. Raises a RagError."""
+        """The result, by one attempt; by several if the user or org has too many reads. Raises a RagError."""
         return with_slot(caller, lambda principal: self._once(principal, function, arguments))
 
     def responds(self) -> bool:

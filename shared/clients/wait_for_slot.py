@@ -1,6 +1,6 @@
 """The wait of a call that SQL refused, because too many of its user or org are running (rag.take_slot)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cache
 from typing import Any
@@ -13,11 +13,15 @@ from shared.types import Principal, PrincipalSource
 # While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
 # a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
 SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.01, 0.03, 0.1, 0.3, *(0.7,) * 6), 8, 16
+# Of a long write, whose body may have megabytes.
+LONG_PAUSES = (0.4, 0.9, 1.5, 2.2)
 
 _waiting_calls = BoundedCounts()
 
 
-def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
+def with_slot(
+    caller: PrincipalSource, call: Callable[[Principal], Any], pauses: Sequence[float] = SLOT_PAUSES
+) -> Any:
     """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
     Raises TooManyCalls at once when eight calls of the user, or sixteen of the process, wait already."""
     with ExitStack() as waiting:
@@ -35,7 +39,7 @@ def with_slot(caller: PrincipalSource, call: Callable[[Principal], Any]) -> Any:
         is_waiting = cache(begin)
         return retry(
             lambda: call(_principal(caller)),
-            SLOT_PAUSES,
+            pauses,
             lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting() else None,
         )
 

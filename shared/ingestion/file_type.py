@@ -44,7 +44,10 @@ MEMBERS = {
 }
 # Unsupported files, with advice for the user: by their first bytes, and by extensions, which are refused
 # before the upload.
-_OLD = "an old Office or Outlook file, or one with a password: save it as DOCX, PPTX, XLSX or EML without"
+_OLD = (
+    "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without, "
+    "and a message of Outlook as EML"
+)
 _ARCHIVE = "an archive: upload the files in it"
 _RTF = "an RTF file: save it as DOCX"
 SIGNATURES = {b"\xd0\xcf\x11\xe0": _OLD, b"\x1f\x8b": _ARCHIVE, b"{\\rtf": _RTF}

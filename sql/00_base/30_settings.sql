@@ -81,7 +81,8 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
-  writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
+  writes_per_user integer not null default 2 check (writes_per_user between 1 and 1000),
+  writes_per_org integer not null default 3 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
     check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
@@ -133,10 +134,13 @@ comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
-comment on column rag.settings.reads_per_user is
-  'The maximum of concurrent calls: reads_per_user of one user, reads_per_org and writes_per_org of all users of an org. '
-  'Writes are those that may take long, and those of direct callers. Keep reads_per_org and writes_per_org together well '
-  'below PostgREST''s pool of connections (db-pool).';
+comment on column rag.settings.reads_per_user is 'The maximum of concurrent reads of one user.';
+comment on column rag.settings.reads_per_org is
+  'The maximum of concurrent reads of all users of an org. Keep it and writes_per_org together well below PostgREST''s pool '
+  'of connections (db-pool).';
+comment on column rag.settings.writes_per_user is
+  'The maximum of concurrent writes of one user: those that may take long, and those of direct callers.';
+comment on column rag.settings.writes_per_org is 'The same of all users of an org.';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;

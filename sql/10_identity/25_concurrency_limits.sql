@@ -1,4 +1,4 @@
--- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls of a user; plans of a
+-- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls; plans of a
 -- session. rag.begin_call is in 20_functions_secret.sql.
 
 create function rag.require_org()
@@ -18,7 +18,7 @@ comment on function rag.require_org is
   'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
   'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
-create function rag.has_slot(holder text, most integer)
+create function rag.try_slot(holder text, most integer)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -32,7 +32,7 @@ begin
 end;
 $$;
 
-comment on function rag.has_slot is
+comment on function rag.try_slot is
   'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
   'lock, because a read-only transaction cannot count in a table.';
 
@@ -41,27 +41,34 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  -- Downloads by a link take no slot of the user who created it, nor of the org's searches.
+  holders constant text := concat_ws(' ', kind, case when auth.jwt() -> 'rag' -> 'document' is not null then 'by link' end);
   orgs constant uuid[] := array(select rag.current_org_ids());
   per_user integer;
   per_org integer;
 begin
-  select case kind when 'read' then reads_per_user else writes_per_org end,
+  -- The worker bounds its jobs itself.
+  if auth.jwt() -> 'rag' -> 'lease' is not null then
+    return;
+  end if;
+  select case kind when 'read' then reads_per_user else writes_per_user end,
     case kind when 'read' then reads_per_org else writes_per_org end
   into per_user, per_org
   from rag.settings;
   -- A member of several orgs takes a slot of any of them.
-  if rag.has_slot(holder, per_user)
+  if rag.try_slot(concat_ws(' ', holders, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document'), per_user)
     and (orgs = '{}' or exists (
-      select from unnest(orgs) as org where rag.has_slot(format('%s of org %s', take_slot.kind, org), per_org)))
+      select from unnest(orgs) as org where rag.try_slot(format('%s of org %s', holders, org), per_org)))
   then
     return;
   end if;
   -- Not with status 503, after which PostgREST connects again and loads its schema cache.
-  raise exception 'Too many % of you or your org are running at the same time. Please wait until one of them ends.',
-    case kind when 'read' then 'searches' else 'changes' end
-    using errcode = 'PT429', detail = format('too_many_%ss', kind);
+  if kind = 'read' then
+    raise exception 'Too many searches of you or your org are running at the same time. Please wait until one of them ends.'
+      using errcode = 'PT429', detail = 'too_many_reads';
+  end if;
+  raise exception 'Too many changes of you or your org are running at the same time. Please wait until one of them ends.'
+    using errcode = 'PT429', detail = 'too_many_writes';
 end;
 $$;
 
@@ -74,7 +81,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker are not limited.
+  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker's role are not limited.
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
@@ -84,7 +91,7 @@ end;
 $$;
 
 comment on function rag.limit_reads is
-  'Limit of concurrency for the calls by our functions that only read (PT429), for each user.';
+  'Limit of concurrency for the calls by our functions that only read (PT429).';
 
 create function rag.limit_direct_call()
 returns boolean

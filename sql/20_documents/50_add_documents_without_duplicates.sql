@@ -10,7 +10,6 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
-  encoded text;
   bytes bytea;
   -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
@@ -19,10 +18,7 @@ declare
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  -- Before the work, which a refusal would throw away. Base64 has four characters for three bytes.
-  encoded := case jsonb_typeof(document -> 'bytes') when 'string' then document ->> 'bytes' end;
-  perform rag.count_upload(home.org_id, length(encoded) * 3 / 4, is_stored => false);
-  bytes := decode(encoded, 'base64');
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
@@ -34,6 +30,8 @@ begin
   end if;
   size := coalesce(length(bytes), case when input.path is not null then input.size_bytes end);
   perform rag.check_file_size(home.org_id, size);
+  -- Before the work, which a refusal at the end would throw away.
+  perform rag.count_upload(home.org_id, length(bytes), is_counted => false);
   stored := rag.take_upload_once(home, input.path);
   if stored.id is not null then
     return next rag.render(stored);

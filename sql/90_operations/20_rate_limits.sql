@@ -142,7 +142,7 @@ comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
 
-create function rag.count_upload(org_id uuid, size_bytes bigint, is_stored boolean default true)
+create function rag.count_upload(org_id uuid, size_bytes bigint, is_counted boolean default true)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -157,7 +157,7 @@ begin
   then
     return;
   end if;
-  if is_stored then
+  if is_counted then
     select * into counted from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, amount);
   else
     select spent.hits + amount <= kilobytes as admitted, spent.started_at + interval '60 seconds' as resets_at
@@ -177,8 +177,8 @@ $$;
 
 comment on function rag.count_upload is
   'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
-  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_stored: count '
-  'nothing, and refuse what the limit does not permit now.';
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_counted: '
+  'only refuse what the limit does not permit now.';
 
 create function rag.count_request(function text, outcome text)
 returns void

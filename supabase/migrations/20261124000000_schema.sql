@@ -236,7 +236,8 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
-  writes_per_org integer not null default 2 check (writes_per_org between 1 and 1000),
+  writes_per_user integer not null default 2 check (writes_per_user between 1 and 1000),
+  writes_per_org integer not null default 3 check (writes_per_org between 1 and 1000),
   -- Without its own issuer, the deployment would take a third-party issuer that ends in /auth/v1 for Supabase Auth.
   constraint third_party_issuers_need_issuer
     check (third_party_issuers = '{}' or issuer is not null and not third_party_issuers ? issuer)
@@ -288,10 +289,13 @@ comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
-comment on column rag.settings.reads_per_user is
-  'The maximum of concurrent calls: reads_per_user of one user, reads_per_org and writes_per_org of all users of an org. '
-  'Writes are those that may take long, and those of direct callers. Keep reads_per_org and writes_per_org together well '
-  'below PostgREST''s pool of connections (db-pool).';
+comment on column rag.settings.reads_per_user is 'The maximum of concurrent reads of one user.';
+comment on column rag.settings.reads_per_org is
+  'The maximum of concurrent reads of all users of an org. Keep it and writes_per_org together well below PostgREST''s pool '
+  'of connections (db-pool).';
+comment on column rag.settings.writes_per_user is
+  'The maximum of concurrent writes of one user: those that may take long, and those of direct callers.';
+comment on column rag.settings.writes_per_org is 'The same of all users of an org.';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -914,7 +918,7 @@ comment on function rag.check_request is
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
   'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
 
--- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls of a user; plans of a
+-- Checks at the start of exposed functions: an org, the size of a direct call, concurrent calls; plans of a
 -- session. rag.begin_call is in 20_functions_secret.sql.
 
 create function rag.require_org()
@@ -934,7 +938,7 @@ comment on function rag.require_org is
   'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
   'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
-create function rag.has_slot(holder text, most integer)
+create function rag.try_slot(holder text, most integer)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -948,7 +952,7 @@ begin
 end;
 $$;
 
-comment on function rag.has_slot is
+comment on function rag.try_slot is
   'Take one of the holder''s `most` slots for the rest of the transaction; false when none is free. A slot is an advisory '
   'lock, because a read-only transaction cannot count in a table.';
 
@@ -957,27 +961,34 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  -- Downloads by a link take no slot of the user who created it.
-  holder constant text := concat_ws(' ', kind, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document');
+  -- Downloads by a link take no slot of the user who created it, nor of the org's searches.
+  holders constant text := concat_ws(' ', kind, case when auth.jwt() -> 'rag' -> 'document' is not null then 'by link' end);
   orgs constant uuid[] := array(select rag.current_org_ids());
   per_user integer;
   per_org integer;
 begin
-  select case kind when 'read' then reads_per_user else writes_per_org end,
+  -- The worker bounds its jobs itself.
+  if auth.jwt() -> 'rag' -> 'lease' is not null then
+    return;
+  end if;
+  select case kind when 'read' then reads_per_user else writes_per_user end,
     case kind when 'read' then reads_per_org else writes_per_org end
   into per_user, per_org
   from rag.settings;
   -- A member of several orgs takes a slot of any of them.
-  if rag.has_slot(holder, per_user)
+  if rag.try_slot(concat_ws(' ', holders, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document'), per_user)
     and (orgs = '{}' or exists (
-      select from unnest(orgs) as org where rag.has_slot(format('%s of org %s', take_slot.kind, org), per_org)))
+      select from unnest(orgs) as org where rag.try_slot(format('%s of org %s', holders, org), per_org)))
   then
     return;
   end if;
   -- Not with status 503, after which PostgREST connects again and loads its schema cache.
-  raise exception 'Too many % of you or your org are running at the same time. Please wait until one of them ends.',
-    case kind when 'read' then 'searches' else 'changes' end
-    using errcode = 'PT429', detail = format('too_many_%ss', kind);
+  if kind = 'read' then
+    raise exception 'Too many searches of you or your org are running at the same time. Please wait until one of them ends.'
+      using errcode = 'PT429', detail = 'too_many_reads';
+  end if;
+  raise exception 'Too many changes of you or your org are running at the same time. Please wait until one of them ends.'
+    using errcode = 'PT429', detail = 'too_many_writes';
 end;
 $$;
 
@@ -990,7 +1001,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker are not limited.
+  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker's role are not limited.
   if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
     and coalesce(current_setting('request.headers', true), '') <> ''
   then
@@ -1000,7 +1011,7 @@ end;
 $$;
 
 comment on function rag.limit_reads is
-  'Limit of concurrency for the calls by our functions that only read (PT429), for each user.';
+  'Limit of concurrency for the calls by our functions that only read (PT429).';
 
 create function rag.limit_direct_call()
 returns boolean
@@ -3685,7 +3696,6 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
-  encoded text;
   bytes bytea;
   -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
@@ -3694,10 +3704,7 @@ declare
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  -- Before the work, which a refusal would throw away. Base64 has four characters for three bytes.
-  encoded := case jsonb_typeof(document -> 'bytes') when 'string' then document ->> 'bytes' end;
-  perform rag.count_upload(home.org_id, length(encoded) * 3 / 4, is_stored => false);
-  bytes := decode(encoded, 'base64');
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
@@ -3709,6 +3716,8 @@ begin
   end if;
   size := coalesce(length(bytes), case when input.path is not null then input.size_bytes end);
   perform rag.check_file_size(home.org_id, size);
+  -- Before the work, which a refusal at the end would throw away.
+  perform rag.count_upload(home.org_id, length(bytes), is_counted => false);
   stored := rag.take_upload_once(home, input.path);
   if stored.id is not null then
     return next rag.render(stored);
@@ -13039,7 +13048,7 @@ comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
 
-create function rag.count_upload(org_id uuid, size_bytes bigint, is_stored boolean default true)
+create function rag.count_upload(org_id uuid, size_bytes bigint, is_counted boolean default true)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -13054,7 +13063,7 @@ begin
   then
     return;
   end if;
-  if is_stored then
+  if is_counted then
     select * into counted from rag.count_hits(rag.current_user_id(), 'upload', kilobytes, 60, amount);
   else
     select spent.hits + amount <= kilobytes as admitted, spent.started_at + interval '60 seconds' as resets_at
@@ -13074,8 +13083,8 @@ $$;
 
 comment on function rag.count_upload is
   'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
-  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_stored: count '
-  'nothing, and refuse what the limit does not permit now.';
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute. Not is_counted: '
+  'only refuse what the limit does not permit now.';
 
 create function rag.count_request(function text, outcome text)
 returns void

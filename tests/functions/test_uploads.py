@@ -135,7 +135,7 @@ def test_a_file_too_large_for_a_request_is_directed_to_the_upload(people: People
 
 
 def test_an_unsupported_file_type_is_refused_before_the_upload(uploading: Uploads, people: People, home: str):
-    old = "an old Office or Outlook file"
+    old = "an old Office file"
     files = (("a.doc", old), ("a.msg", old), ("a.tar.gz", "an archive"), ("a.EXE", "no document"))
     for name, text in files:
         refused = error(uploading.begin(people.ann, home, name=name), 400)

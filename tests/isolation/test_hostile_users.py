@@ -219,11 +219,11 @@ def fill_with_common_words(actor: Actor) -> None:
 
 @pytest.fixture(autouse=True)
 def _default_limits(world: World) -> Iterator[None]:
-    limits = "reads_per_user, reads_per_org, writes_per_org"
+    limits = "reads_per_user, reads_per_org, writes_per_user, writes_per_org"
     (row,) = world.sql(f"select {limits} from rag.settings")
-    world.sql(f"update rag.settings set ({limits}) = (default, default, default)")
+    world.sql(f"update rag.settings set ({limits}) = (default, default, default, default)")
     yield
-    world.sql(f"update rag.settings set ({limits}) = (%s, %s, %s)", *row)
+    world.sql(f"update rag.settings set ({limits}) = (%s, %s, %s, %s)", *row)
 
 
 def test_two_hostile_users_do_not_slow_another_org_down(people: People, world: World, tmp_path: Path):

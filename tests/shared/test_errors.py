@@ -17,6 +17,7 @@ from shared.errors import (
     NotFound,
     RagError,
     RateLimited,
+    TooManyCalls,
     Unauthorized,
     error_from_sql,
 )
@@ -83,6 +84,12 @@ def test_a_message_of_the_project_s_sql_is_passed_on(subtests: pytest.Subtests):
             assert str(error_from_sql(code, message, "invalid_top_k")) == message
             without = error_from_sql(code, None, None)
             assert str(without) == type(without).__doc__
+
+
+def test_too_many_calls_of_both_kinds_are_one_error_with_two_codes():
+    for code in ("too_many_reads", "too_many_writes"):
+        error = error_from_sql("PT429", "Too many.", code)
+        assert (type(error), error.code, error.headers) == (TooManyCalls, code, {"Retry-After": "3"})
 
 
 def test_a_wrong_number_of_dimensions_is_the_deployment_s_own_fault():

@@ -128,7 +128,8 @@ def migrated(stack: Stack) -> Iterator[str]:
     # The template is made by the same command.
     database = own_database(stack, "migrated")
     # The template has settings of the tests.
-    limits = "reads_per_user = default, reads_per_org = default, writes_per_org = default"
+    columns = ("reads_per_user", "reads_per_org", "writes_per_user", "writes_per_org")
+    limits = ", ".join(f"{name} = default" for name in columns)
     own = f"other_embedding_models = default, graph_milliseconds = default, {limits}"
     rows(stack, database, f"update rag.settings set {own}")
     yield database

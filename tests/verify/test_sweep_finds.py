@@ -16,7 +16,7 @@ from local import access_tokens
 from local.verify_command import deployment_of
 from shared.access.jwt_verifier import bearer, is_token
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user, with_scope
-from shared.api.dependencies import Injected
+from shared.api.dependencies import Container
 from shared.services import Services
 from shared.types import Principal, Scope
 from tests.actors import NOBODYS, World
@@ -33,11 +33,11 @@ def exactly(name: str) -> Callable[[str], bool]:
     return lambda target: target == name
 
 
-def unauthenticated(services: Injected) -> dict[str, bool]:
+def unauthenticated(services: Container) -> dict[str, bool]:
     return {"reachable": services.is_reachable()}
 
 
-def without_signature(services: Injected, authorization: Authorization = None) -> dict[str, bool]:
+def without_signature(services: Container, authorization: Authorization = None) -> dict[str, bool]:
     token = bearer(authorization)
     if not (is_token(token) and jwt.get_unverified_header(token)["alg"] == "none"):
         _key_or_user(services, authorization)
@@ -143,7 +143,7 @@ def test_the_sweep_finds_a_route_without_generated_requests(route_sweep: Sweep):
 
 
 def test_the_sweep_finds_a_route_that_checks_no_scope(route_sweep: Sweep, world: World):
-    def without_scope(services: Injected, authorization: Authorization = None) -> Principal:
+    def without_scope(services: Container, authorization: Authorization = None) -> Principal:
         return _key_or_user(services, authorization)
 
     (depends,) = get_args(collections.Reader)[1:]

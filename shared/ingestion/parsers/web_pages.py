@@ -4,8 +4,9 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from itertools import islice
 from typing import Any
 
 from lxml import etree
@@ -20,9 +21,10 @@ from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
 # The limits of the sitemap protocol.
 MAX_ENTRIES, MAX_SITEMAP_BYTES = 50_000, 50 * 1024 * 1024
 MAX_VERSION = 100
-# The names of entries by that of the root: sitemaps, Atom, RSS 2, RSS 1. The names of an entry's last change.
+# The names of entries by that of the root: sitemaps, Atom, RSS 2, RSS 1. The names of an entry's last change;
+# RSS has the day of publication alone.
 ENTRIES = {"urlset": "url", "sitemapindex": "sitemap", "feed": "entry", "rss": "item", "RDF": "item"}
-VERSIONS = ("lastmod", "updated", "pubDate", "date")
+VERSIONS = ("lastmod", "updated")
 NO_SITEMAP = "The address has no sitemap. Give the address of one."
 ADDRESS = re.compile(r"https?://\S+$")
 GZIP = b"\x1f\x8b"
@@ -63,7 +65,8 @@ def _rules(root: Any) -> Iterator[str]:
 
 def sitemap(data: bytes) -> ParsedFile:
     """`entries`: pairs of an address and the time of its last change, if any; `is_index`: whether they are
-    sitemaps. By the protocol a feed (RSS, Atom) and a text with an address in each line are sitemaps too."""
+    sitemaps; `is_feed`: whether only the newest pages are listed. By the protocol a feed (RSS, Atom) and a
+    text with an address in each line are sitemaps too."""
     if data.startswith(GZIP):
         unzip = zlib.decompressobj(wbits=31)
         try:
@@ -72,28 +75,31 @@ def sitemap(data: bytes) -> ParsedFile:
             raise UnreadableDocument("The sitemap is broken.") from None
         if len(data) > MAX_SITEMAP_BYTES:
             raise size_error()
-    if not decoded(data[:1000]).lstrip("\ufeff \t\r\n").startswith("<"):
-        lines = decoded(data).lstrip("\ufeff").splitlines()
-        addresses = _bounded([line for line in map(str.strip, lines) if ADDRESS.match(line)])
-        if not addresses:
+    is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if not is_utf16 and not data.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"<"):
+        text = decoded(data).lstrip("\ufeff")
+        lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+        if not lines or not all(map(ADDRESS.match, lines)):
             raise UnreadableDocument(NO_SITEMAP, code="no_sitemap")
-        return _json(entries=[(address, None) for address in addresses], is_index=False)
+        return _json(entries=[(line, None) for line in _bounded(lines)], is_index=False, is_feed=False)
     root = tree(data)
     name = etree.QName(root).localname
     if name not in ENTRIES:
         raise UnreadableDocument(NO_SITEMAP, code="no_sitemap")
     entries = [
         (address, (_text(entry, *VERSIONS) or "")[:MAX_VERSION] or None)
-        for entry in _bounded([*root.iter(f"{{*}}{ENTRIES[name]}")])
+        for entry in _bounded(root.iter(f"{{*}}{ENTRIES[name]}"))
         if (address := _text(entry, "loc") or _link(entry))
     ]
-    return _json(entries=entries, is_index=name == "sitemapindex")
+    is_feed = name not in ("urlset", "sitemapindex")
+    return _json(entries=entries, is_index=name == "sitemapindex", is_feed=is_feed)
 
 
-def _bounded(entries: list[Any]) -> list[Any]:
-    if len(entries) > MAX_ENTRIES:
+def _bounded(entries: Iterable[Any]) -> list[Any]:
+    bounded = list(islice(entries, MAX_ENTRIES + 1))
+    if len(bounded) > MAX_ENTRIES:
         raise size_error()
-    return entries
+    return bounded
 
 
 def _link(entry: Any) -> str | None:
@@ -101,7 +107,7 @@ def _link(entry: Any) -> str | None:
     for link in entry.iterchildren("{*}link"):
         if link.get("rel", "alternate") == "alternate" and (text := link.get("href") or link.text):
             return str(text).strip()
-    return None
+    return _text(entry, "guid")
 
 
 def robots(data: bytes) -> ParsedFile:

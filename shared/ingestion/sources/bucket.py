@@ -30,6 +30,8 @@ LIBRARIES = str(Path(__file__).parents[3] / "sources")
 
 
 class Bucket:
+    lists_all = True
+
     def __init__(
         self,
         address: str,

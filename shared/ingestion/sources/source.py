@@ -89,7 +89,10 @@ class ClaimedSource(TypedDict):
 
 
 class Source(Protocol):
-    """Raises a RagError for a listing that is not complete, whose items are then not deleted."""
+    """Raises a RagError for a listing that is not complete, whose items are then not deleted. `lists_all`:
+    whether an item that is not listed is gone."""
+
+    lists_all: bool
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
         """The items whose ids are greater than `after`, in the order of their ids, in batches."""

@@ -151,7 +151,7 @@ class _TimeSlice:
             raise NothingListed
         if gone >= FEW_ITEMS and 2 * gone > listed:
             raise ItemsGone
-        return self._delete_missing()
+        return self._delete_missing() if source.lists_all else None
 
     def _process(self, source: Source, batch: Sequence[Item]) -> None:
         if self._row["listed"] + self.counts["listed"] + len(batch) > self._row["item_limit"]:

@@ -71,6 +71,8 @@ class Website:
         self._delay = 0.0
         self._robots = ""
         self._listed: dict[str, str | None] | None = None
+        # A page that has left a feed is still there.
+        self.lists_all = True
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
         later = [Item(url, self._pages[url]) for url in sorted(self._pages) if url > after]
@@ -199,12 +201,13 @@ class Website:
                     "A sitemap index of the website lists another index. Give the address of one sitemap.",
                     code="sitemap_nested",
                 )
+            self.lists_all &= not parsed["is_feed"]
             for text, version in parsed["entries"]:
                 url = self._own(text)
                 if url and parsed["is_index"]:
                     waiting.append((url, True))
                 elif url and self._is_within(str(url)):
-                    pages[str(url)] = version
+                    pages[str(url)] = version or pages.get(str(url))
             if len(pages) > self._max_items:
                 raise too_many_items(self._max_items)
         return pages

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -54,12 +55,12 @@ LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direc
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
     """The database's settings, restored afterwards, with the default of a user's reads."""
-    limits = "reads_per_user, reads_per_org, writes_per_org"
+    limits = "reads_per_user, reads_per_org, writes_per_user, writes_per_org"
     columns = f"functions_secret_hashes, open_to_direct_callers, {limits}"
     (row,) = world.sql(f"select {columns} from rag.settings")
     world.sql("update rag.settings set reads_per_user = default")
     yield world
-    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s)", *row)
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s, %s)", *row)
 
 
 @pytest.fixture
@@ -334,6 +335,25 @@ def test_concurrent_calls_of_an_org_are_limited_whoever_of_its_members_calls(
         with taken_slots(world, people.bob, "read", 1):
             refused = people.kim.rpc("rag_search", {"query_text": "kettle"})
             assert answer_of(refused) == (429, "too_many_reads")
+
+
+def test_a_job_and_a_download_by_a_link_take_no_slot_of_the_org(people: People, open_world: World):
+    world, ann = open_world, people.ann
+    world.sql("update rag.settings set reads_per_org = 1, writes_per_org = 1")
+    claims = {"sub": ann.id, "role": "authenticated"}
+    of_job = {**claims, "rag": {"lease": str(uuid4())}}
+    by_link = {**claims, "rag": {"document": str(uuid4()), "org": people.acme.id, "scopes": []}}
+    with taken_slots(world, ann, "read", 1), taken_slots(world, ann, "write", 1):
+        for token, slots in ((of_job, "read write read write"), (by_link, "read")):
+            with psycopg.connect(world.stack.database_url()) as session:
+                session.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(token)])
+                for kind in slots.split():
+                    session.execute("select rag.take_slot(%s)", [kind])
+        with (
+            pytest.raises(psycopg.Error, match="Too many searches"),
+            taken_slots(world, people.alf, "read", 1),
+        ):
+            pass
 
 
 def test_no_function_raises_503(world: World):

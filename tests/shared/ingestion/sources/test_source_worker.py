@@ -41,6 +41,7 @@ class Shelf:
     busy: dict[str, int] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)
     on_fetch: Callable[[str], object] = lambda _: None
+    lists_all: bool = True
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
         for name in sorted(self.texts.keys() | self.gone):

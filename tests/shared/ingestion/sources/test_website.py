@@ -64,11 +64,18 @@ def test_the_pages_of_all_sitemaps_that_robots_txt_allows_are_listed(site: websi
     assert len(listed(opened(site, "/one.xml"))) == 4
 
 
+def test_a_text_with_other_lines_than_addresses_is_no_sitemap(site: website_server.Website):
+    site.put("/sitemap.xml", f"The site has moved.\n{site.url}/new\n")
+    with pytest.raises(RagError) as refused:
+        listed(opened(site))
+    assert refused.value.code == "no_sitemap"
+
+
 @pytest.mark.parametrize(
     ("path", "sitemap", "version"),
     [
         ("/feed", "<rss version='2.0'><channel><link>/</link><item><title>a</title><link>{page}</link>"
-         "<pubDate>Mon, 30 Nov 2026</pubDate></item></channel></rss>", "Mon, 30 Nov 2026"),
+         "<pubDate>Mon, 30 Nov 2026</pubDate></item></channel></rss>", None),
         ("/feed.rss", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><item xmlns="
          "'http://purl.org/rss/1.0/'><link>{page}</link></item></rdf:RDF>", None),
         ("/feed.atom", "<feed xmlns='http://www.w3.org/2005/Atom'><link href='/'/><entry><link href='/x.mp3' "
@@ -85,7 +92,10 @@ def test_a_feed_and_a_text_of_addresses_are_sitemaps(
     site.list_pages("/b")
     text = sitemap.format(page=f"{site.url}/a")
     site.put(path, text.encode("utf-16" if "utf-16" in text else "utf-8"))
-    found = listed(opened(site))
+    website = opened(site)
+    found = listed(website)
+    # What has left a feed is still there.
+    assert website.lists_all is (path in ("/16.xml", "/sitemap.txt"))
     assert [(item.id, item.version) for item in found] == [
         (f"{site.url}/a", version),
         (f"{site.url}/b", None),
