@@ -41,22 +41,24 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  link constant text := rag.token_claim() ->> 'document';
   -- Downloads by a link take no slot of the user who created it, nor of the org's searches.
-  holders constant text := concat_ws(' ', kind, case when auth.jwt() -> 'rag' -> 'document' is not null then 'by link' end);
-  orgs constant uuid[] := array(select rag.current_org_ids());
+  holders constant text := concat_ws(' ', kind, case when link is not null then 'by link' end);
+  orgs uuid[];
   per_user integer;
   per_org integer;
 begin
   -- The worker bounds its jobs itself.
-  if auth.jwt() -> 'rag' -> 'lease' is not null then
+  if rag.lease_of_token() is not null then
     return;
   end if;
+  orgs := array(select rag.current_org_ids());
   select case kind when 'read' then reads_per_user else writes_per_user end,
     case kind when 'read' then reads_per_org else writes_per_org end
   into per_user, per_org
   from rag.settings;
   -- A member of several orgs takes a slot of any of them.
-  if rag.try_slot(concat_ws(' ', holders, rag.current_user_id(), auth.jwt() -> 'rag' ->> 'document'), per_user)
+  if rag.try_slot(concat_ws(' ', holders, rag.current_user_id(), link), per_user)
     and (orgs = '{}' or exists (
       select from unnest(orgs) as org where rag.try_slot(format('%s of org %s', holders, org), per_org)))
   then

@@ -16,7 +16,7 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import decoded, html, tree
 from shared.ingestion.parsers.main_content import main_content
 from shared.ingestion.parsers.page_faults import fault_of
-from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, encoding_by_mark, size_error
 
 # The limits of the sitemap protocol.
 MAX_ENTRIES, MAX_SITEMAP_BYTES = 50_000, 50 * 1024 * 1024
@@ -75,8 +75,8 @@ def sitemap(data: bytes) -> ParsedFile:
             raise UnreadableDocument("The sitemap is broken.") from None
         if len(data) > MAX_SITEMAP_BYTES:
             raise size_error()
-    is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    if not is_utf16 and not data.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"<"):
+    start = data[:1000].decode(encoding_by_mark(data) or "utf-8", errors="ignore")
+    if not start.lstrip("\ufeff \t\r\n").startswith("<"):
         text = decoded(data).lstrip("\ufeff")
         lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
         if not lines or not all(map(ADDRESS.match, lines)):

@@ -93,10 +93,10 @@ def test_a_feed_and_a_text_of_addresses_are_sitemaps(
     text = sitemap.format(page=f"{site.url}/a")
     site.put(path, text.encode("utf-16" if "utf-16" in text else "utf-8"))
     website = opened(site)
-    found = listed(website)
+    items = listed(website)
     # What has left a feed is still there.
     assert website.lists_all is (path in ("/16.xml", "/sitemap.txt"))
-    assert [(item.id, item.version) for item in found] == [
+    assert [(item.id, item.version) for item in items] == [
         (f"{site.url}/a", version),
         (f"{site.url}/b", None),
     ]
