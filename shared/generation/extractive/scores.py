@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import mul
 
 from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.conflicting_values import has_value, is_newer_version, names_version
@@ -82,7 +83,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         return {one: share(one, item) * coverage(one, item) for one, item in candidates.items()}
 
     def similarity(other: Sequence[float]) -> float:
-        return sum(a * b for a, b in zip(vector, other, strict=True))
+        return sum(map(mul, vector, other))
 
     return {
         sentence: share(sentence, item)
