@@ -48,8 +48,7 @@ set next_embedding_model = %(model)s,
 """
 FINISH = """
 update rag.settings
-set embedding_model = %(model)s, next_embedding_model = null,
-  other_embedding_models = array_remove(array_remove(other_embedding_models, %(model)s), embedding_model)
+set embedding_model = %(model)s, next_embedding_model = null, other_embedding_models = '{}'
 """
 
 

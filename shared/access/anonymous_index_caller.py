@@ -10,9 +10,20 @@ from shared.types import Principal, Scope
 log = logging.getLogger("rag")
 
 
-def anonymous_principal(settings: Settings, signer: Signer | None) -> Principal | None:
-    """The caller of a request without a credential, with every scope but admin; None if the settings do not
-    allow it. Raises ConfigurationError for an incomplete setting, or without a key to sign with."""
+def anonymous_principal(
+    settings: Settings, signer: Signer | None, credential: str | None, origin: str | None
+) -> Principal | None:
+    """The caller of a request without a credential, if the settings allow it. A request of a web page needs
+    an allowed origin, since a browser in the private network also opens pages of other origins. Raises
+    ConfigurationError."""
+    if credential is not None or (origin is not None and origin not in settings.rag_cors_origins):
+        return None
+    return _principal_of(settings, signer)
+
+
+def _principal_of(settings: Settings, signer: Signer | None) -> Principal | None:
+    """The member of the settings, with every scope but admin; None without such settings. Raises
+    ConfigurationError for an incomplete setting, or without a key to sign with."""
     org, user = settings.rag_index_anonymous_org, settings.rag_index_anonymous_user
     if org is user is None:
         return None
@@ -33,7 +44,7 @@ def anonymous_principal(settings: Settings, signer: Signer | None) -> Principal 
 def warn_if_anonymous(settings: Settings, signer: Signer | None) -> bool:
     """Whether requests without a credential are allowed, which the log then warns of. Raises
     ConfigurationError."""
-    if anonymous_principal(settings, signer) is None:
+    if _principal_of(settings, signer) is None:
         return False
     log.warning(
         "RAG_INDEX_ANONYMOUS_ORG is set: every client that reaches this server may read, write, persist and "

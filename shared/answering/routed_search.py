@@ -14,7 +14,7 @@ from shared.retrieval.chunk_search import widen
 from shared.retrieval.concatenated_context import concatenate
 from shared.retrieval.highlight import highlight
 from shared.retrieval.query.document_families import KINDS, Family
-from shared.retrieval.query.router import route
+from shared.retrieval.query.inferred_route import route
 from shared.retrieval.query.types import Route, RouterInput, SearchMode
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, RoutedResult, SearchArea, SearchRequest
 from shared.retrieval.workspace_lookup import locate

@@ -118,12 +118,7 @@ def require_scope(caller: Principal, *scopes: Scope) -> None:
 
 
 def _anonymous(services: Services, request: Request, credential: str | None) -> Principal | None:
-    """The caller of a request without a credential, if the settings allow it. A request of a web page needs
-    an allowed origin, since a browser in the private network also opens pages of other origins."""
-    origin = request.headers.get("origin")
-    if credential is not None or (origin is not None and origin not in services.settings.rag_cors_origins):
-        return None
-    return anonymous_principal(services.settings, services.signer)
+    return anonymous_principal(services.settings, services.signer, credential, request.headers.get("origin"))
 
 
 def refreshing_caller(credential: Any) -> Any:

@@ -107,28 +107,32 @@ def fit(
             medium = _quantile(*_columns(of_foreign), 1 - foreign_answered)
     medium = min(high, medium)
 
-    def ceiling(least: float) -> float:
-        reached = [
-            (item.mean, weight)
-            for item, weight, total in zip(answerable.items, answerable.weights, of_answerable, strict=True)
-            if total >= least and not (least == high and item.has_gap)
-        ]
-        return _quantile(*_columns(reached), HELD_DOWN) if reached else 0.0
-
     def score(total: float) -> float:
         return round(logistic(slope * total + intercept), 3)
 
     if not 0 < slope <= MAX_SLOPE or abs(intercept) > MAX_SLOPE or score(high) >= 1:
         raise ValueError("these questions are too few or too easily told apart for a calibration")
-    ceilings = ceiling(high), ceiling(medium)
+    of_high, of_medium = (
+        _ceiling(answerable, of_answerable, least, with_gaps=least != high) for least in (high, medium)
+    )
     return Calibration(
         round(slope, 3),
         round(intercept, 3),
         Thresholds(score(high), score(medium)),
-        Thresholds(round(max(ceilings), 3), round(ceilings[1], 3)),
+        Thresholds(round(max(of_high, of_medium), 3), round(of_medium, 3)),
         relevance,
         coverage_weight,
     )
+
+
+def _ceiling(answerable: "_Weighted", totals: Sequence[float], least: float, *, with_gaps: bool) -> float:
+    """The similarity that HELD_DOWN of the answerable questions with at least that total do not reach."""
+    reached = [
+        (item.mean, weight)
+        for item, weight, total in zip(answerable.items, answerable.weights, totals, strict=True)
+        if total >= least and (with_gaps or not item.has_gap)
+    ]
+    return _quantile(*_columns(reached), HELD_DOWN) if reached else 0.0
 
 
 def _weighted(sets: Iterable[Sequence[Observation]]) -> tuple["_Weighted", "_Weighted"]:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from shared.generation.conflicting_values import current_versions, has_withdrawal
+from shared.generation.conflicting_values import has_withdrawal
+from shared.generation.document_versions import current_versions
 from shared.generation.grounding.evidence_windows import EvidencePassage, EvidencePassages
 from shared.generation.grounding.negation import negations_in
 from shared.generation.names_missing_in_passages import names_missing_in

@@ -8,11 +8,12 @@ newer document that withdraws a value conflicts with an older one that states it
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 
+from shared.generation.document_versions import version_of
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
+from shared.generation.value_tokens import NUMBER, YEAR, tokens_of
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import MONTHS
 from shared.text.stemming import stem
@@ -21,13 +22,8 @@ from shared.types import ExtractedSentence, Match
 
 # The least number of words of two equal sentences, and of two others.
 MIN_WORDS, MIN_WORDS_OF_VERSION = 2, 3
-_TOKEN = re.compile(r"\w+(?:[-./,:'’]\w+)*|[%€$£°]\w*")
-_NUMBER = re.compile(r"\d+(?:[-./,:'’]\d+)*")
-_YEAR = re.compile(r"(?:19|20)\d\d(?:-\d\d)*")
-_REVISION = re.compile(r"(?:v|r|rev)\.?\d+(?:\.\d+)*")
 _KEY = re.compile(r"[^.:]{1,60}: ")
 _FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
-_REVISION_WORDS = word_sets(__file__)["revision"]
 _WITHDRAWN_WORDS = word_sets(__file__)["withdrawn"]
 _NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\b|\bya no\b", re.IGNORECASE)
 
@@ -35,7 +31,7 @@ _NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\
 @dataclass(frozen=True, slots=True)
 class ValueConflict:
     """The newer sentence by the dates of the documents, else by years and revisions in their titles, else by
-    years in the sentences, else the first. Each with the values that only it has, as `value_tokens`."""
+    years in the sentences, else the first. Each with the values that only it has, as `tokens_of`."""
 
     newer: ExtractedSentence
     older: ExtractedSentence
@@ -64,34 +60,6 @@ def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[ValueConflict, 
     return tuple(_by_age(one, other) for one, other in pairs)
 
 
-def is_newer_version(one: Match, other: Match) -> bool:
-    """Whether both are versions of one document, by their titles, and `one` is the newer."""
-    (title, version), (other_title, other_version) = version_of(one.title), version_of(other.title)
-    if title != other_title or version == other_version:
-        return False
-    if one.occurred_at and other.occurred_at:
-        return one.occurred_at > other.occurred_at
-    return version > other_version
-
-
-def names_version(question: str, match: Match) -> bool:
-    """Whether the question has a year or a revision of the document's title."""
-    numbers = {*re.findall(r"\d+", question)}
-    return not numbers.isdisjoint(map(str, chain(*version_of(match.title)[1])))
-
-
-def current_versions(question: str, matches: Sequence[Match]) -> list[Match]:
-    """The matches without those that another match's document supersedes, as a newer version. A version that
-    the question names is current."""
-    current = [
-        match
-        for match in matches
-        if names_version(question, match) or not any(is_newer_version(other, match) for other in matches)
-    ]
-    # Titles and dates together may give no order.
-    return current or [*matches]
-
-
 def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]]) -> bool:
     """Whether this sentence withdraws a quantity of one of the others, or one of them a quantity of it."""
     own = _read(ExtractedSentence(text, 0, match, 0, len(text), frozenset()))
@@ -99,19 +67,6 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
     return own is not None and any(
         reading and (_withdraws(reading, own) or _withdraws(own, reading)) for reading in readings
     )
-
-
-def has_value(text: str, question: str) -> bool:
-    """Whether the text has a number, a date or a time that is not in the question."""
-    return any(
-        any(map(str.isdigit, token)) or token in COUNTED
-        for token in value_tokens(text) - value_tokens(question)
-    )
-
-
-def value_tokens(text: str) -> set[str]:
-    """The words and numbers of a text, of which a value is one."""
-    return {*_tokens(text)}
 
 
 def _conflict(one: _Reading, other: _Reading) -> bool:
@@ -126,7 +81,7 @@ def _withdraws(one: _Reading, other: _Reading) -> bool:
     if dates[0] is None or dates[1] is None or dates[0] <= dates[1] or not has_common_word:
         return False
     values = {value for value in other.values if value[1] not in ("", "time")}
-    is_withdrawn = not _WITHDRAWN_WORDS.isdisjoint(_tokens(one.sentence.text))
+    is_withdrawn = not _WITHDRAWN_WORDS.isdisjoint(tokens_of(one.sentence.text))
     return not values.isdisjoint(one.values) and (
         is_withdrawn or _NO_LONGER.search(one.sentence.text) is not None
     )
@@ -161,52 +116,31 @@ def _differ(one: _Reading, other: _Reading) -> bool:
 
 def _read(sentence: ExtractedSentence) -> _Reading | None:
     """None for a sentence without values."""
-    tokens = _tokens(sentence.text)
+    tokens = tokens_of(sentence.text)
     positions = [position for position in range(len(tokens)) if _is_value(tokens, position)]
     if not positions:
         return None
     frame = tuple("0" if position in positions else token for position, token in enumerate(tokens))
     values = tuple((tokens[position], _unit(tokens, position)) for position in positions)
     words = frozenset(stem(word) for word in frame if word not in STOPWORDS) - {"0"}
-    years = frozenset(value for value, _ in values if _YEAR.fullmatch(value))
+    years = frozenset(value for value, _ in values if YEAR.fullmatch(value))
     return _Reading(sentence, frame, values, words, years, *version_of(sentence.match.title))
-
-
-def _tokens(text: str) -> list[str]:
-    return [token.casefold() for token in _TOKEN.findall(text)]
 
 
 def _is_value(tokens: Sequence[str], position: int) -> bool:
     token = tokens[position]
     if token in MONTHS:
-        return any(map(_NUMBER.fullmatch, tokens[max(0, position - 1) : position + 2]))
-    return token in COUNTED or _NUMBER.fullmatch(token) is not None
+        return any(map(NUMBER.fullmatch, tokens[max(0, position - 1) : position + 2]))
+    return token in COUNTED or NUMBER.fullmatch(token) is not None
 
 
 def _unit(tokens: Sequence[str], position: int) -> str:
     """The unit of a value. A number behind a word of content may be a label ("truck 27"): it has none."""
     before, value, after = ("", *tokens, "")[position : position + 3]
-    if ":" in value or _YEAR.fullmatch(value) or {before, value, after} & MONTHS.keys():
+    if ":" in value or YEAR.fullmatch(value) or {before, value, after} & MONTHS.keys():
         return "time"
     counted = after if before in _FUNCTION_WORDS and after not in _FUNCTION_WORDS else ""
     return UNITS.get(after) or UNITS.get(before) or counted
-
-
-@lru_cache(maxsize=64)
-def version_of(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
-    """A title's words without years and revisions, and its years and revisions."""
-    tokens = _tokens(title)
-    dated = [token for token in tokens if _YEAR.fullmatch(token)]
-    revised = [
-        token
-        for before, token in zip(["", *tokens], tokens, strict=False)
-        if _REVISION.fullmatch(token) or (before in _REVISION_WORDS and _NUMBER.fullmatch(token))
-    ]
-    words = {*tokens} - {*dated, *revised} - _REVISION_WORDS - MONTHS.keys() - STOPWORDS
-    numbers = (
-        tuple(int(part) for text in texts for part in re.findall(r"\d+", text)) for texts in (dated, revised)
-    )
-    return frozenset(words), tuple(numbers)
 
 
 def _by_age(one: _Reading, other: _Reading) -> ValueConflict:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from shared.generation.cited_documents import cite
-from shared.generation.conflicting_values import conflicting, value_tokens
+from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive.answer import contradicting_note
 from shared.generation.extractive.candidates import candidates_of
 from shared.generation.extractive.weights import MAX_NOTES
 from shared.generation.grounding.types import CheckResult
+from shared.generation.value_tokens import tokens_of
 from shared.types import ExtractedSentence, Match
 
 
@@ -22,7 +23,7 @@ def contradictions(question: str, matches: Sequence[Match], answer: Iterable[Che
             matches[evidence.match_index].document_id == sentence.match.document_id
             and evidence.start < sentence.end
             and sentence.start < evidence.end
-            and values & value_tokens(result.text)
+            and values & {*tokens_of(result.text)}
             for result in checked
             for evidence in result.evidence
         )

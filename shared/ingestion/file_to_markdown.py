@@ -14,6 +14,7 @@ from shared.ingestion.parsers.charsets import by_content_type
 from shared.ingestion.parsers.markdown_table import with_framed_tables
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
+from shared.ingestion.title_or_first_heading import title_or_first_heading
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.text.superscripts import markdown_with_scripts
@@ -24,13 +25,6 @@ NO_TRANSCRIPTION = (
 NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a text."
 BETWEEN_PARTS = "\n\n"
 MAX_NOTES, NOTE_CHARACTERS, MIN_BASE64 = 10, 200, 1000
-# The beginning of a text that is compared with its title.
-BEGINNING_CHARACTERS = 20_000
-# Kinds whose first heading is the title, unless it is one word, such as "Invoice".
-TITLED = {"docx", "html", "json", "markdown", "pdf", "pptx"}
-OFFICE = {"docx", "pdf", "pptx"}
-_HEADING = re.compile(r"\s*# +(\S.*)")
-_LONG_WORD = re.compile(r"\w{4,}")
 # Base64 on one line or wrapped, also as a JSON array of its lines; its last line is shorter.
 _LETTER, _LINE_END = "[A-Za-z0-9+/]", r"(?:(?:\\r)?\\n|\s{1,40})"
 _ITEM_END = r"(?:(?:\\r)?\\n)?\",\s{1,40}\""
@@ -113,13 +107,6 @@ def _is_base64(text: str) -> bool:
     return len(text) >= MIN_BASE64 and not is_genome and text.lower() != text != text.upper()
 
 
-def _is_of_another_file(title: str, text: str) -> bool:
-    """Whether the text has at most one of several words: the title is that of a template or of a former
-    file."""
-    words = {*_LONG_WORD.findall(title.casefold())}
-    return len(words) > 2 and len(words & {*_LONG_WORD.findall(text.casefold())}) < 2
-
-
 def _joined(
     kind: str, parts: Iterable[tuple[int | None, str]], title: str, notes: Sequence[str] = ()
 ) -> Converted:
@@ -147,15 +134,10 @@ def _joined(
     if not texts:
         raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
     whole = BETWEEN_PARTS.join(texts)
-    heading = _HEADING.match(texts[0]) if kind in TITLED else None
-    if heading and (kind == "markdown" or " " in heading[1].strip()):
-        is_own = title and not (kind in OFFICE and _is_of_another_file(title, whole[:BEGINNING_CHARACTERS]))
-        title = title if is_own else heading[1]
-    title = clean_line(title)[:512]
     return Converted(
         whole,
         kind,
-        None if is_blank(title) else title,
+        title_or_first_heading(kind, title, whole),
         tuple(pages),
         notes=bounded_notes([*notes, *(["Pictures or files in base64 were not read."] if encoded else [])]),
     )

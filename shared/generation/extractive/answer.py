@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shared.generation.asked_value import has_asked_value
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicting_values import conflicting, has_value
+from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, excerpts, newest_versions
-from shared.generation.extractive.scores import Embed, current_scores, score
+from shared.generation.extractive.scores import Embed, clause_of, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
-from shared.generation.question_form import QuestionForm, without_replaced
+from shared.generation.question_form import QuestionForm, has_word, without_replaced
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.function_words import Language
 from shared.text.language_detection import language_of
@@ -62,8 +63,10 @@ def extract(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
-    has_answer = not form.value or any(has_value(one.text, question) for one in best_ones)
-    is_direct = has_answer and max(scores.values()) >= weights.DIRECT_SCORE
+    has_answer = form.value is None or any(
+        has_asked_value(candidates[one], form.value, question) for one in best_ones
+    )
+    is_direct = has_answer and max(scores.values()) >= _least_direct_score(form, best_ones, candidates)
     conflicts = conflicting(list(candidates))
     newest, older = newest_versions(best_ones, conflicts)
     if not is_direct:
@@ -85,6 +88,18 @@ def extract(
         is_indirect=not is_direct,
         has_conflict=bool(older),
     )
+
+
+def _least_direct_score(
+    form: QuestionForm, chosen: Sequence[ExtractedSentence], candidates: Candidates
+) -> float:
+    """Less for a row, a list, a clause of the question's number, a reason, and for one of several questions:
+    they have fewer words of the question."""
+    has_reason = form.reason and any(has_word(one.text, "reason", one.match.lang) for one in chosen)
+    is_sentence = candidates[chosen[0]].kind in (StatementKind.SENTENCE, StatementKind.ITEM)
+    is_list = len(chosen) > weights.MAX_SENTENCES or not is_sentence
+    is_part = is_list or has_reason or form.parts > 1 or clause_of(chosen[0]) in form.words
+    return weights.DIRECT_SCORE_OF_PART if is_part else weights.DIRECT_SCORE
 
 
 def _has_content(form: QuestionForm, match: Match, text: str) -> bool:

@@ -1,7 +1,7 @@
 """Choice of an extractive answer's statements: a list, or the best sentences that add to each other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from shared.generation.conflicting_values import ValueConflict
@@ -19,7 +19,6 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     """A list if the question asks for one, else the best statements that add to each other, each with what
     follows from it, without repetitions. The best comes first. Another part of the question gets
     the statement with most of its words."""
-    best = max(scores.values())
     after = {
         one: other
         for one, other in pairwise(candidates)
@@ -27,70 +26,97 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     }
     if items := _best_list(form, _lists(candidates, after), candidates, scores):
         return items
+    chosen = _Statements(form, candidates, scores, after).that_add_to_each_other()
+    return chosen + _of_missing_parts(form, candidates, scores, chosen)
 
-    def decides(sentence: ExtractedSentence) -> bool:
-        return form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)
 
-    def is_reason(sentence: ExtractedSentence) -> bool:
-        text = after_heading(candidates[sentence].heading, sentence.text)
-        return form.reason and has_word(text, "reason", sentence.match.lang)
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """`after`: the next statement of the same paragraph or list."""
 
-    def answers(sentence: ExtractedSentence) -> bool:
-        return (decides(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_DECIDER * best) or (
-            is_reason(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_REASON * best
+    form: QuestionForm
+    candidates: Candidates
+    scores: Scores
+    after: Mapping[ExtractedSentence, ExtractedSentence]
+
+    def that_add_to_each_other(self) -> list[ExtractedSentence]:
+        ranked = sorted(self.candidates, key=lambda item: -self.scores[item])
+        ranked.insert(0, next(filter(self._decides_or_explains, ranked), ranked[0]))
+        chosen: list[ExtractedSentence] = []
+        covered = frozenset[str]()
+        # A limit does not take the place of an answer.
+        room = weights.MAX_SENTENCES * self.form.parts
+        for candidate in ranked:
+            adds = self.form.words & candidate.words - covered
+            share = weights.MIN_SHARE if adds else weights.MIN_SHARE_OF_REPEATED
+            if chosen and not self._has_share(share, candidate):
+                continue
+            if not room:
+                break
+            follower = self.after.get(candidate)
+            for item in (candidate, follower) if follower and self._follows(follower) else (candidate,):
+                is_limit = item is follower and has_word(item.text, "limits", item.match.lang)
+                if (room or is_limit) and not any(_repeats(item.words, other.words) for other in chosen):
+                    chosen.append(item)
+                    covered |= _all_words(item, self.candidates)
+                    room -= not is_limit
+        return chosen
+
+    def _decides_or_explains(self, sentence: ExtractedSentence) -> bool:
+        return (self._decides(sentence) and self._has_share(weights.MIN_SHARE_OF_DECIDER, sentence)) or (
+            self._is_reason(sentence) and self._has_share(weights.MIN_SHARE_OF_REASON, sentence)
         )
 
-    def follows(sentence: ExtractedSentence) -> bool:
+    def _follows(self, sentence: ExtractedSentence) -> bool:
+        """Whether a statement belongs to the chosen one before it."""
         begins_with_name = names_in(" ".join(sentence.text.split()[:3]))
         has_subject = begins_with_name and not begins_with_pronoun(sentence.text, sentence.match.lang)
-        is_of_another = has_subject and not form.names <= sentence.words | context_words(
-            sentence, candidates[sentence]
-        )
+        is_of_another = has_subject and not self.form.names <= _all_words(sentence, self.candidates)
         refers_back = begins_with_pronoun(sentence.text, sentence.match.lang, weights.PRONOUN_WORDS)
         share = weights.MIN_SHARE_OF_PRONOUN if refers_back else weights.MIN_SHARE
         return (
-            candidates[sentence].kind is StatementKind.SENTENCE
+            self.candidates[sentence].kind is StatementKind.SENTENCE
             and not is_of_another
             and (
-                scores[sentence] >= share * best
+                self._has_share(share, sentence)
                 or has_word(sentence.text, "limits", sentence.match.lang)
-                or decides(sentence)
-                or is_reason(sentence)
+                or self._decides(sentence)
+                or self._is_reason(sentence)
             )
         )
 
-    ranked = sorted(candidates, key=lambda item: -scores[item])
-    ranked.insert(0, next(filter(answers, ranked), ranked[0]))
-    chosen: list[ExtractedSentence] = []
-    covered = frozenset[str]()
-    # A limit does not take the place of an answer.
-    room = weights.MAX_SENTENCES * form.parts
-    for candidate in ranked:
-        share = weights.MIN_SHARE if form.words & candidate.words - covered else weights.MIN_SHARE_OF_REPEATED
-        if chosen and scores[candidate] < share * best:
-            continue
-        if not room:
-            break
-        follower = after.get(candidate)
-        for item in (candidate, follower) if follower and follows(follower) else (candidate,):
-            is_limit = item is follower and has_word(item.text, "limits", item.match.lang)
-            if (room or is_limit) and not any(_repeats(item.words, other.words) for other in chosen):
-                chosen.append(item)
-                covered |= item.words | context_words(item, candidates[item])
-                room -= not is_limit
+    def _has_share(self, share: float, sentence: ExtractedSentence) -> bool:
+        """Whether the statement has that share of the best score."""
+        return self.scores[sentence] >= share * max(self.scores.values())
+
+    def _decides(self, sentence: ExtractedSentence) -> bool:
+        return self.form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)
+
+    def _is_reason(self, sentence: ExtractedSentence) -> bool:
+        text = after_heading(self.candidates[sentence].heading, sentence.text)
+        return self.form.reason and has_word(text, "reason", sentence.match.lang)
+
+
+def _of_missing_parts(
+    form: QuestionForm, candidates: Candidates, scores: Scores, chosen: Sequence[ExtractedSentence]
+) -> list[ExtractedSentence]:
+    """For each part of the question of which the chosen ones lack half of the words, the statement with most
+    of them."""
+    added: list[ExtractedSentence] = []
+    covered = frozenset[str]().union(*(_all_words(one, candidates) for one in chosen))
     # A single word ("and to what amount?") is in sentences on other things.
     for words in [words for words in form.words_of_parts if form.parts > 1 and len(words) > 1]:
         missing = words - covered
+        counts = {one: len(words & _all_words(one, candidates)) for one in candidates}
+        best = max(candidates, key=lambda one: (counts[one], scores[one]))
+        if 2 * len(missing) >= len(words) and missing & best.words and 2 * counts[best] >= len(words):
+            added.append(best)
+            covered |= best.words
+    return added
 
-        def count_of_words(item: ExtractedSentence, words: frozenset[str] = words) -> int:
-            return len(words & (item.words | context_words(item, candidates[item])))
 
-        best_of_part = max(candidates, key=lambda item: (count_of_words(item), scores[item]))
-        is_missing_part = 2 * len(missing) >= len(words) and missing & best_of_part.words
-        if is_missing_part and 2 * count_of_words(best_of_part) >= len(words):
-            chosen.append(best_of_part)
-            covered |= best_of_part.words
-    return chosen
+def _all_words(sentence: ExtractedSentence, candidates: Candidates) -> frozenset[str]:
+    return sentence.words | context_words(sentence, candidates[sentence])
 
 
 def excerpts(

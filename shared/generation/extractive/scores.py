@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 
 from shared.errors import EmbeddingQuotaExceeded
-from shared.generation.conflicting_values import has_value, is_newer_version, names_version
+from shared.generation.asked_value import has_asked_value
+from shared.generation.document_versions import is_newer_version, names_version
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
 from shared.generation.passage_statements import Statement, StatementKind
@@ -58,7 +59,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     clauses = {word for word in form.words if _NUMBER.fullmatch(word)}
 
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
-        if _clause_of(sentence) in clauses:
+        if clause_of(sentence) in clauses:
             return 1.0
         passage = sentence.match.text.casefold()
         names = {word for word in form.names if word in passage}
@@ -70,8 +71,8 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
     def share(sentence: ExtractedSentence, item: Statement) -> float:
-        lacks_value = form.value and not has_value(sentence.text, form.text)
-        is_other_clause = clauses and _clause_of(sentence) not in {"", *clauses}
+        lacks_value = form.value and not has_asked_value(item, form.value, form.text)
+        is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
         factors = (
             (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),
             (weights.SHARE_WITHOUT_VALUE, lacks_value or _repeats_question(form, sentence, item)),
@@ -83,7 +84,8 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         return {one: share(one, item) * coverage(one, item) for one, item in candidates.items()}
 
     def similarity(other: Sequence[float]) -> float:
-        return sum(map(mul, vector, other))
+        product: float = sum(map(mul, vector, other))
+        return product
 
     return {
         sentence: share(sentence, item)
@@ -92,7 +94,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     }
 
 
-def _clause_of(sentence: ExtractedSentence) -> str:
+def clause_of(sentence: ExtractedSentence) -> str:
     clause = _CLAUSE.match(sentence.text)
     return clause[1] if clause else ""
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from shared.ingestion.chunking.boundaries import Break, Span
+from shared.ingestion.chunking.rows_kept_whole import is_record
 from shared.ingestion.chunking.text_parts import Part, SplitText
 
 CountTokens = Callable[[str], int]
-# The cells of a record have at most so many characters on average.
-RECORD_CELL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ def pack(
     text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens, record_size: int = 0
 ) -> list[Chunk]:
     """Chunks of at most `size` tokens, each beginning with up to `overlap` tokens of the one before. Only a
-    single character may cost more, and a record, the row of a table with short cells: up to `record_size`,
-    since a value says nothing without the others. Raises ValueError unless 0 <= overlap < size."""
+    single character may cost more, and a record (rows_kept_whole.py): up to `record_size`. Raises ValueError
+    unless 0 <= overlap < size."""
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
     groups: list[list[_Piece]] = []
@@ -136,7 +135,7 @@ def _pieces(
     for part_of_text in split_text.parts:
         whole = part_of_text
         tokens = count(text[whole.start : whole.end])
-        limit = max(size, record_size) if _is_record(text, whole) else size
+        limit = max(size, record_size) if is_record(text, whole) else size
         # A record that is longer than a chunk keeps the headings above it.
         while pieces and size < tokens <= limit and pieces[-1].part.heading:
             heading = pieces[-1].part
@@ -156,12 +155,6 @@ def _pieces(
             pieces.append(_Piece(own, tokens, count(text[end : part.end])))
             end = part.end
     return _with_rest_of_blocks(pieces, split_text.blocks, size) if split_text.blocks else pieces
-
-
-def _is_record(text: str, part: Part) -> bool:
-    """Whether the part is a row of a table with short cells."""
-    length = part.end - part.start
-    return text[part.start] == "|" and text.count("|", part.start, part.end) * RECORD_CELL >= length
 
 
 def _with_rest_of_blocks(pieces: list[_Piece], blocks: Sequence[Span], size: int) -> list[_Piece]:

@@ -10,6 +10,7 @@ from typing import Any
 from shared.errors import UnreadableDocument
 from shared.ingestion.chunking.chunk_locations import Outline
 from shared.ingestion.chunking.chunk_packer import Chunk, pack
+from shared.ingestion.chunking.rows_kept_whole import ROW_TOKENS
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
@@ -20,8 +21,6 @@ from shared.models.vectors import vector_literal
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
-# The longest record that is not divided.
-RECORD_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +164,13 @@ def chunk_document(
     def header(item: Chunk) -> str:
         return text[slice(*item.header)] if item.header else ""
 
-    chunks = pack(text, split_text, sizes.size, sizes.overlap, count, RECORD_TOKENS)
+    chunks = pack(text, split_text, sizes.size, sizes.overlap, count, ROW_TOKENS)
     if plan.document_type == "table":
         # Rows mean little without their header: the chunks of a table leave room for it, up to a quarter.
         costs = {cost_of_header(header(item)) for item in chunks}
         if longest := max((cost for cost in costs if cost <= room // 4), default=0):
             sizes = sizes.within(room - longest)
-            chunks = pack(text, split_text, sizes.size, sizes.overlap, count, RECORD_TOKENS)
+            chunks = pack(text, split_text, sizes.size, sizes.overlap, count, ROW_TOKENS)
     if max_chunks is not None and len(chunks) > max_chunks:
         raise UnreadableDocument(
             f"The document makes more than {max_chunks:,} chunks: divide it, or set a larger chunk size.",

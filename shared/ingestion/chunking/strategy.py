@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shared.ingestion.chunking.code_languages import code_language
+from shared.ingestion.chunking.code_blocks import code_language
 from shared.ingestion.chunking.document_type import document_type_of
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkingPlan:
-    """The strategy of a document. Only code has a `language` (code_languages.LANGUAGES)."""
+    """The strategy of a document. Only code has a `language` (code_blocks.LANGUAGES)."""
 
     strategy: Literal["sentences", "recursive", "code"] = "sentences"
     document_type: str = "general"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from shared.ingestion.chunking.boundaries import PARAGRAPH, Boundary, Break, Heading, Span, span_index
-from shared.ingestion.chunking.code_languages import code_structure
+from shared.ingestion.chunking.code_blocks import code_blocks
 from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.text.sentences import sentences
@@ -155,7 +155,7 @@ def _fences(text: str) -> list[Span]:
 
 def _code(text: str, language: str) -> tuple[list[Part], list[Span]]:
     """Lines of code, with their indentation; pieces of long lines."""
-    positions, blocks = code_structure(text, language)
+    positions, blocks = code_blocks(text, language)
     block_starts = {start for start, _ in blocks}
     cuts = sorted(set(positions))
     parts: list[Part] = []

@@ -28,7 +28,7 @@ _BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
 def code(data: bytes) -> ParsedFile:
-    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_languages.py), and
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_blocks.py), and
     whether it is "broken"."""
     name, _, source = data.partition(b"\n")
     module, function = GRAMMARS[name.decode()]

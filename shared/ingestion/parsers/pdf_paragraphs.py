@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
@@ -58,6 +58,29 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
     lines = by_halves(lines)
     lengths = [len(line.text) for line in lines if not line.is_table]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
+    headings = _heading_levels(lines, levels)
+    arranged = [*with_headers_below_titles(lines, headings)]
+    lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
+    tables = tables_in(
+        [
+            line if level is None and not line.is_whole else Line("")
+            for line, level in zip(lines, headings, strict=True)
+        ]
+    )
+    in_tables = {position for positions, _ in tables for position in positions}
+    is_undivided = has_undivided_table(
+        [Line("") if position in in_tables else line for position, line in enumerate(lines)]
+    )
+    starts = {positions.start: markdown for positions, markdown in tables}
+    joined = "\n".join(_paragraphs(lines, headings, starts, in_tables, full))
+    if not any(mark in joined for mark in _SOFT_BREAKS):
+        return joined, is_undivided
+    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
+    return _without_soft_breaks(joined, compounds), is_undivided
+
+
+def _heading_levels(lines: Sequence[Line], levels: Mapping[float, int]) -> list[int | None]:
+    """The level of each heading by the size of its letters, or by its number."""
     headings = [
         levels.get(line.size or 0)
         if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS and not line.is_table
@@ -73,26 +96,25 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         if line.clause and is_last and not is_item and headings[position] is None:
             headings[position] = min(max(levels.values(), default=1) + line.clause.count(".") + 1, 6)
     _remove_paragraphs(lines, headings)
-    arranged = [*with_headers_below_titles(lines, headings)]
-    lines, headings = [line for line, _ in arranged], [level for _, level in arranged]
-    tables = tables_in(
-        [
-            line if level is None and not line.is_whole else Line("")
-            for line, level in zip(lines, headings, strict=True)
-        ]
-    )
-    starts = {positions.start: markdown for positions, markdown in tables}
-    in_tables = {position for positions, _ in tables for position in positions}
-    is_undivided = has_undivided_table(
-        [Line("") if position in in_tables else line for position, line in enumerate(lines)]
-    )
+    return headings
+
+
+def _paragraphs(
+    lines: Sequence[Line],
+    headings: Sequence[int | None],
+    tables: Mapping[int, str],
+    in_tables: Container[int],
+    full: float,
+) -> list[str]:
+    """`tables`: Markdown by the position of a table's first line; `full`: the least length of a line that the
+    page's width broke."""
     paragraphs: list[str] = []
     continues = False
     before: Line | None = None
     for position, (line, level) in enumerate(zip(lines, headings, strict=True)):
         text = line.text.lstrip(_SOFT_BREAKS)
         if position in in_tables:
-            paragraphs += [f"\n{starts[position]}\n"] if position in starts else []
+            paragraphs += [f"\n{tables[position]}\n"] if position in tables else []
         elif level and before and _is_one_heading(before, line, level, f"{paragraphs[-1]}{text}"):
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
@@ -108,11 +130,7 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
         is_text = not (level or line.is_whole or position in in_tables)
         continues = is_text and len(line.text) >= full
         before = line if level and not line.clause else None
-    joined = "\n".join(paragraphs)
-    if not any(mark in joined for mark in _SOFT_BREAKS):
-        return joined, is_undivided
-    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
-    return _without_soft_breaks(joined, compounds), is_undivided
+    return paragraphs
 
 
 def _remove_paragraphs(lines: Sequence[Line], headings: list[int | None]) -> None:

@@ -203,7 +203,7 @@ class Website:
                 )
             self.lists_all &= not parsed["is_feed"]
             for text, version in parsed["entries"]:
-                url = self._own(text)
+                url = self._own(text, sitemap if parsed["is_feed"] else None)
                 if url and parsed["is_index"]:
                     waiting.append((url, True))
                 elif url and self._is_within(str(url)):
@@ -223,19 +223,16 @@ class Website:
             url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
         )
 
-    def _own(self, text: str) -> httpx.URL | None:
-        """The URL, if it is one of this host that may be requested."""
+    def _own(self, text: str, base: httpx.URL | None = None) -> httpx.URL | None:
+        """The URL, which may be relative to `base`, if it is one of this host that may be requested."""
         try:
-            url = httpx.URL(self._networks.require_url(text))
-        except AddressRefused:
+            url = httpx.URL(self._networks.require_url(str(base.join(text)) if base else text))
+        except (AddressRefused, httpx.InvalidURL, ValueError):
             return None
         return url if _origin(url) == _origin(self._address) else None
 
     def _canonical(self, page: Download, link: str | None) -> str:
-        try:
-            url = self._own(str(httpx.URL(page.url).join(link or "")))
-        except (httpx.InvalidURL, ValueError):
-            url = None
+        url = self._own(link or "", httpx.URL(page.url))
         return str(url) if url else page.url
 
     def _download(self, url: httpx.URL, max_bytes: int) -> Download:

@@ -216,9 +216,9 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
         [OLD_TAMSIN],
     ),
     "no sentence with another identifier of the same form": (
-        "Does code E-55 stop the logger?",
-        "The E-55 code is a reminder. It rains. The E-17 code stops the logger.",
-        ["The E-55 code is a reminder."],
+        "What does code E-55 of the logger mean?",
+        "Code E-55 means a reminder. It rains. Code E-17 of the logger means a stop.",
+        ["Code E-55 means a reminder."],
     ),
     "no sentence without another word of the question": (
         "Who issues permits for the pier?", f"{PERMITS} It rains. Permits for the pier are free.", [PERMITS]
@@ -333,9 +333,10 @@ PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
 
 
 def test_a_title_is_no_answer(embedder: Embedder):
-    bylaws = match("Trusted User Bylaws\n\nThey hold for all users of the house.", "Trusted User Bylaws")
+    text = "Trusted User Bylaws\n\nThe bylaws hold for each trusted user of the house."
+    bylaws = match(text, "Trusted User Bylaws")
     (first, *_) = sentences(embedder, "What do the trusted user bylaws hold for?", bylaws)
-    assert first == (1, "They hold for all users of the house.")
+    assert first == (1, "The bylaws hold for each trusted user of the house.")
 
 
 def test_the_first_sentence_that_is_the_title_of_a_text_without_one_answers_directly(embedder: Embedder):

@@ -1,4 +1,7 @@
-"""Structure of code: parsed in a subprocess (parsers/code_functions.py), since code may crash its parser."""
+"""Blocks of code that stay in one chunk: functions and classes, and the paragraphs of broken code.
+
+A subprocess parses it (parsers/code_functions.py), since code may crash its parser.
+"""
 
 import json
 
@@ -28,7 +31,7 @@ def code_language(value: object) -> str:
     return name
 
 
-def code_structure(text: str, language: str) -> tuple[list[int], list[Span]]:
+def code_blocks(text: str, language: str) -> tuple[list[int], list[Span]]:
     """Positions within long lines at which they may be divided; and blocks, the spans that should stay in one
     chunk, from the first comment to the end of the last line, in any order, some within others."""
     try:

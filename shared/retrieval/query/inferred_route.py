@@ -1,4 +1,4 @@
-"""Query router: the mode, scope, words and time range of a search.
+"""Route of a search, inferred from its question: mode, scope, words, kind of documents and time range.
 
 Pure and deterministic: a route depends on the request and the time alone. It lists the rules that were
 applied, in order.

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family
-from shared.retrieval.query.router import route
+from shared.retrieval.query.inferred_route import route
 from shared.retrieval.query.types import Route, RouterInput, SearchMode, SearchScope
 from shared.types import Mode
 

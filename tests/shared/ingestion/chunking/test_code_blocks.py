@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import InvalidRequest
 from shared.ingestion import file_type
-from shared.ingestion.chunking.code_languages import LANGUAGES, code_language
+from shared.ingestion.chunking.code_blocks import LANGUAGES, code_language
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.parsers.code_functions import GRAMMARS
 from tests.shared.ingestion.chunking.test_chunk_packer import chunk, uncovered, words
