@@ -17,10 +17,10 @@ from shared.generation.refusal_texts import not_mentioned
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import language_of
 from shared.text.stemming import LETTERS, WORDS, content_words, is_unspaced, stem
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import word_sets_by_language
 from shared.types import ExtractedSentence, GeneratedText, Match
 
-_BEFORE_NOUNS = word_sets(__file__)["before_nouns"]
+_lists_of = word_sets_by_language(__file__)
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 MIN_SHARE = 0.5
 # A longer text is no question.
@@ -58,7 +58,9 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         return None
     mentioned = _words(" ".join((*texts, *context, *headings)))
     stems = frozenset(map(stem, mentioned))
-    ignored = STOPWORDS | FUNCTION_WORDS[language_of(question)]
+    language = language_of(question)
+    ignored = STOPWORDS | FUNCTION_WORDS[language]
+    before_nouns = _lists_of(language)["before_nouns"]
     # Numbers, dates and codes have hints of their own (confidence.py).
     is_content = [
         len(word) >= MIN_PREFIX
@@ -77,7 +79,8 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         before = words[position - 1].casefold() if position else ""
         after = position + 1
         is_first_part = after < len(words) and is_content[after] and not is_missing[after]
-        return before in _BEFORE_NOUNS or is_first_part
+        # Not "got" in "who just got access".
+        return before in before_nouns or (is_first_part and (not before or is_content[position - 1]))
 
     missing = [position for position, is_one in enumerate(is_missing) if is_one]
     stems_of_matches = [content_words(f"{match.title} {match.text}") for match in matches]
