@@ -9,7 +9,7 @@ There are four kinds of questions:
 - on_topic: any other question without an answer; reported, never fitted.
 
 The fit: a logistic function where half of the questions are answerable; high, so that at most the budget of
-questions without an answer is called high, three quarters of them hidden; medium, so that 95 % of the
+questions without an answer is called high, three quarters of them hidden; medium, so that 97 % of the
 answerable are answered; the rag contract's ceiling, so that it holds down 1 % of the answerable, in a corpus
 with one passage on the subject. Each set has the same weight.
 """
@@ -35,7 +35,7 @@ from shared.types import Match, Thresholds
 
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
 KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
-BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.04, 0.95, 0.01, 0.75
+BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.04, 0.97, 0.01, 0.75
 # How many questions in another language than the best passage a fit needs, with and without an answer.
 MIN_OTHER_LANGUAGES = 20
 # The limit of rag.is_calibrations.
@@ -74,7 +74,7 @@ def fit(
     foreign_answered: float | None = None,
 ) -> Calibration:
     """`coverage_weight`: that of the observations; `foreign_answered`: medium answers that share of the
-    foreign questions, in place of 95 % of the answerable. Raises ValueError where a set has no answerable
+    foreign questions, in place of 97 % of the answerable. Raises ValueError where a set has no answerable
     questions or none without an answer, or the fit cannot be used."""
     answerable, wrong = _weighted(sets)
     rows = [
