@@ -38,7 +38,7 @@ def names_missing_in(question: str, passages: EvidencePassages) -> tuple[str, ..
         return ()
     spellings = Spellings("\n".join(f"{passage.match.title}\n{passage.text}" for passage in passages.all))
     ignored = {name for name in [*missing][:MAX_SPELLINGS] if spellings.have(name)}
-    ignored |= counting_numbers(question) | {"OK"}
+    ignored |= counting_numbers(question)
     return tuple(name for name in missing if name not in ignored)
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 
 from shared.generation.grounding.numbers import UNITS
 from shared.text.function_words import STOPWORDS
-from shared.text.language_detection import MONTHS
 from shared.text.normalize import without_accents
 
 # "iOS", "Wi" and "17" in "iOSWi17".
@@ -33,10 +32,7 @@ class Spellings:
 
     def have(self, name: str) -> bool:
         """Whether the text has the name with other accents, capitals or separators, or its abbreviation, or
-        the words that it abbreviates; of a month also as 2017-09."""
-        month = MONTHS.get(name.casefold())
-        if month and re.search(rf"(?<!\d)\d{{4}}-{month:02d}(?!\d)", self.text):
-            return True
+        the words that it abbreviates."""
         pieces = [re.escape(without_accents(piece)) for piece in _PIECE.findall(name)]
         if not pieces:
             return False

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Self
 
-from shared.generation.asked_value import AskedValue, asked_value
 from shared.generation.grounding.proper_names import names_in
 from shared.text.function_words import LINKING_WORDS
 from shared.text.identifiers import names_one_thing
@@ -26,15 +25,15 @@ MAX_PARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """`words`: its stems; `names`: those of names, numbers and identifiers; `value`: the value that it asks
-    for, if any. The others say whether it asks for a reason, yes or no, `several` things or a way,
-    `something` (one thing or several), or has a `superlative`. `words_of_parts`: the stems of each of the
-    questions that "and" joins."""
+    """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
+    for a `value` (a number or a time), a reason, yes or no, `several` things or a way, `something` (one thing
+    or several), or has a `superlative`. `words_of_parts`: the stems of each of the questions that "and"
+    joins."""
 
     text: str
     words: frozenset[str]
     names: frozenset[str]
-    value: AskedValue | None
+    value: bool
     reason: bool
     yes_or_no: bool
     several: bool
@@ -62,14 +61,11 @@ class QuestionForm:
             " ".join(name for part in (previous, text) for name in names_in(part[:1].lower() + part[1:]))
         )
         tokens = _WORD.findall(text.casefold())
-        is_value = first in lists["value"] or (is_how and not is_way)
-        parts = _parts(text, lists)
-        of_first = AskedValue.ANY if is_value else None
         return cls(
             text,
             words,
             names | {word for word in words if names_one_thing(word)},
-            value=asked_value(text, is_value=is_value, is_which=is_which) if len(parts) == 1 else of_first,
+            value=first in lists["value"] or (is_how and not is_way),
             reason=not lists["reason"].isdisjoint(tokens),
             yes_or_no=not lists["yes_or_no"].isdisjoint(tokens[:1]),
             several=is_way
@@ -78,7 +74,7 @@ class QuestionForm:
             superlative=not lists["superlative"].isdisjoint(tokens),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
-            words_of_parts=tuple(words & content_words(part) for part in parts),
+            words_of_parts=tuple(words & content_words(part) for part in _parts(text, lists)),
         )
 
     @property
@@ -101,8 +97,7 @@ class QuestionForm:
         if self.yes_or_no:
             return None
         words = content_words(text)
-        is_of_any = self.value in (AskedValue.ANY, AskedValue.COUNT)
-        if not is_of_any and any(map(_VERSION.fullmatch, words)):
+        if not self.value and any(map(_VERSION.fullmatch, words)):
             missing = {word for word in self.words - words if _VERSION.fullmatch(word)}
             if missing:
                 return min(missing)

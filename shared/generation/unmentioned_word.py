@@ -79,8 +79,7 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         before = words[position - 1].casefold() if position else ""
         after = position + 1
         is_first_part = after < len(words) and is_content[after] and not is_missing[after]
-        # Not "got" in "who just got access".
-        return before in before_nouns or (is_first_part and (not before or is_content[position - 1]))
+        return before in before_nouns or is_first_part
 
     missing = [position for position, is_one in enumerate(is_missing) if is_one]
     stems_of_matches = [content_words(f"{match.title} {match.text}") for match in matches]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shared.generation.asked_value import has_asked_value
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import weights
@@ -12,6 +11,7 @@ from shared.generation.extractive.choice import choose, excerpts, newest_version
 from shared.generation.extractive.scores import Embed, clause_of, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, has_word, without_replaced
+from shared.generation.value_tokens import has_value
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.function_words import Language
 from shared.text.language_detection import language_of
@@ -19,7 +19,7 @@ from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
-# Begins an answer whose best score is below weights.DIRECT_SCORE, in the language of the question.
+# Begins an answer that is not direct, in the language of the question.
 INDIRECT: dict[Language, str] = {
     "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
     "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
@@ -63,9 +63,7 @@ def extract(
         _has_content(form, one.match, after_heading(candidates[one].heading, one.text)) for one in best_ones
     ):
         return _ABSTENTION
-    has_answer = form.value is None or any(
-        has_asked_value(candidates[one], form.value, question) for one in best_ones
-    )
+    has_answer = not form.value or any(has_value(one.text, question) for one in best_ones)
     is_direct = has_answer and max(scores.values()) >= _least_direct_score(form, best_ones, candidates)
     conflicts = conflicting(list(candidates))
     newest, older = newest_versions(best_ones, conflicts)
@@ -93,13 +91,14 @@ def extract(
 def _least_direct_score(
     form: QuestionForm, chosen: Sequence[ExtractedSentence], candidates: Candidates
 ) -> float:
-    """Less for a row, a list, a clause of the question's number, a reason, and for one of several questions:
-    they have fewer words of the question."""
+    """Less for a row, the line of a form, a list, a clause of the question's number, a reason, and for one of
+    several questions: they have fewer words of the question."""
+    kinds = [candidates[one].kind for one in chosen]
+    is_list = len(kinds) > 1 and all(kind is StatementKind.ITEM for kind in kinds)
+    is_text = kinds[0] in (StatementKind.SENTENCE, StatementKind.ITEM) and not is_list
     has_reason = form.reason and any(has_word(one.text, "reason", one.match.lang) for one in chosen)
-    is_sentence = candidates[chosen[0]].kind in (StatementKind.SENTENCE, StatementKind.ITEM)
-    is_list = len(chosen) > weights.MAX_SENTENCES or not is_sentence
-    is_part = is_list or has_reason or form.parts > 1 or clause_of(chosen[0]) in form.words
-    return weights.DIRECT_SCORE_OF_PART if is_part else weights.DIRECT_SCORE
+    is_part = form.parts > 1 or clause_of(chosen[0]) in form.words
+    return weights.DIRECT_SCORE_OF_PART if has_reason or is_part or not is_text else weights.DIRECT_SCORE
 
 
 def _has_content(form: QuestionForm, match: Match, text: str) -> bool:

@@ -26,18 +26,19 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     }
     if items := _best_list(form, _lists(candidates, after), candidates, scores):
         return items
-    chosen = _Statements(form, candidates, scores, after).that_add_to_each_other()
+    chosen = _Statements(form, candidates, scores, after, max(scores.values())).that_add_to_each_other()
     return chosen + _of_missing_parts(form, candidates, scores, chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """`after`: the next statement of the same paragraph or list."""
+    """`after`: the next statement of the same paragraph or list; `best`: the best score."""
 
     form: QuestionForm
     candidates: Candidates
     scores: Scores
     after: Mapping[ExtractedSentence, ExtractedSentence]
+    best: float
 
     def that_add_to_each_other(self) -> list[ExtractedSentence]:
         ranked = sorted(self.candidates, key=lambda item: -self.scores[item])
@@ -87,7 +88,7 @@ class _Statements:
 
     def _has_share(self, share: float, sentence: ExtractedSentence) -> bool:
         """Whether the statement has that share of the best score."""
-        return self.scores[sentence] >= share * max(self.scores.values())
+        return self.scores[sentence] >= share * self.best
 
     def _decides(self, sentence: ExtractedSentence) -> bool:
         return self.form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 
 from shared.errors import EmbeddingQuotaExceeded
-from shared.generation.asked_value import has_asked_value
 from shared.generation.document_versions import is_newer_version, names_version
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
 from shared.generation.passage_statements import Statement, StatementKind
 from shared.generation.question_form import QuestionForm
+from shared.generation.value_tokens import has_value
 from shared.models.embedding_roles import Role, Roles, each_role
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
@@ -71,7 +71,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
     def share(sentence: ExtractedSentence, item: Statement) -> float:
-        lacks_value = form.value and not has_asked_value(item, form.value, form.text)
+        lacks_value = form.value and not has_value(sentence.text, form.text)
         is_other_clause = clauses and clause_of(sentence) not in {"", *clauses}
         factors = (
             (weights.SHARE_OF_SIBLING, is_other_clause or form.names_sibling_in(sentence.words)),

@@ -9,7 +9,7 @@ SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE, SHARE_OF_TITLE = 0.3, 0.7, 0.3
 # The share of a word of the question that only the title or the section's heading has, or an identifier that
 # only the passage has.
 SHARE_OF_CONTEXT = 0.5
-# An answer whose best score is lower does not answer directly: of a sentence, and of other statements.
+# The least score of the best statement of a direct answer: of a sentence or an item, and of all others.
 DIRECT_SCORE, DIRECT_SCORE_OF_PART = 0.6, 0.5
 # Such an answer has excerpts of three passages. RANK_WEIGHT is added to the scores in the passage that the
 # search ranked first, half of it in the next one, a third of it in the one after that.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from shared.ingestion.chunking.boundaries import Break, Span
-from shared.ingestion.chunking.rows_kept_whole import is_record
 from shared.ingestion.chunking.text_parts import Part, SplitText
+from shared.ingestion.chunking.whole_rows import is_whole_row
 
 CountTokens = Callable[[str], int]
 
@@ -44,17 +44,17 @@ class _Piece:
 
 
 def pack(
-    text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens, record_size: int = 0
+    text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens, row_size: int = 0
 ) -> list[Chunk]:
     """Chunks of at most `size` tokens, each beginning with up to `overlap` tokens of the one before. Only a
-    single character may cost more, and a record (rows_kept_whole.py): up to `record_size`. Raises ValueError
+    single character may cost more, and a row (whole_rows.py): up to `row_size`. Raises ValueError
     unless 0 <= overlap < size."""
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
     groups: list[list[_Piece]] = []
     running: list[_Piece] = []
     cost = 0
-    for piece in _pieces(text, split_text, size, count, record_size):
+    for piece in _pieces(text, split_text, size, count, row_size):
         if running and _starts_chunk(running, cost, piece, size):
             is_repeated = piece.part.break_before == Break.NONE
             running = _close(running, piece, groups, size, overlap if is_repeated else 0)
@@ -127,16 +127,14 @@ def _overlap(group: list[_Piece], overlap: int) -> list[_Piece]:
     return tail
 
 
-def _pieces(
-    text: str, split_text: SplitText, size: int, count: CountTokens, record_size: int
-) -> list[_Piece]:
+def _pieces(text: str, split_text: SplitText, size: int, count: CountTokens, row_size: int) -> list[_Piece]:
     end = 0
     pieces: list[_Piece] = []
     for part_of_text in split_text.parts:
         whole = part_of_text
         tokens = count(text[whole.start : whole.end])
-        limit = max(size, record_size) if is_record(text, whole) else size
-        # A record that is longer than a chunk keeps the headings above it.
+        limit = max(size, row_size) if is_whole_row(text, whole) else size
+        # A row that is longer than a chunk keeps the headings above it.
         while pieces and size < tokens <= limit and pieces[-1].part.heading:
             heading = pieces[-1].part
             break_before = max(heading.break_before, whole.break_before)

@@ -10,9 +10,9 @@ from typing import Any
 from shared.errors import UnreadableDocument
 from shared.ingestion.chunking.chunk_locations import Outline
 from shared.ingestion.chunking.chunk_packer import Chunk, pack
-from shared.ingestion.chunking.rows_kept_whole import ROW_TOKENS
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
+from shared.ingestion.chunking.whole_rows import ROW_TOKENS
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.models.chunk_sizes import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder

@@ -5,9 +5,11 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from itertools import islice
 from typing import Any
+from urllib.parse import urljoin
 
 from lxml import etree
 
@@ -103,11 +105,14 @@ def _bounded(entries: Iterable[Any]) -> list[Any]:
 
 
 def _link(entry: Any) -> str | None:
-    """The address of an item of a feed: the text of its link, or of a link in Atom its attribute."""
+    """The address of an item of a feed: the text of its link, or of a link in Atom its attribute; or an id
+    that is an address."""
     for link in entry.iterchildren("{*}link"):
         if link.get("rel", "alternate") == "alternate" and (text := link.get("href") or link.text):
-            return str(text).strip()
-    return _text(entry, "guid")
+            with suppress(ValueError):
+                return urljoin(link.base or "", str(text).strip())
+    text = _text(entry, "guid") or ""
+    return text if ADDRESS.match(text) else None
 
 
 def robots(data: bytes) -> ParsedFile:

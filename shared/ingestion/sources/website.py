@@ -195,7 +195,8 @@ class Website:
                     "Give the address of one sitemap.",
                     code="too_many_sitemaps",
                 )
-            parsed = parse_web("sitemap", self._download(sitemap, MAX_BYTES).data)
+            download = self._download(sitemap, MAX_BYTES)
+            parsed = parse_web("sitemap", download.data)
             if parsed["is_index"] and is_nested:
                 raise ListingRefused(
                     "A sitemap index of the website lists another index. Give the address of one sitemap.",
@@ -203,10 +204,10 @@ class Website:
                 )
             self.lists_all &= not parsed["is_feed"]
             for text, version in parsed["entries"]:
-                url = self._own(text, sitemap if parsed["is_feed"] else None)
+                url = self._own(text, httpx.URL(download.url) if parsed["is_feed"] else None)
                 if url and parsed["is_index"]:
                     waiting.append((url, True))
-                elif url and self._is_within(str(url)):
+                elif url and url not in read and self._is_within(str(url)):
                     pages[str(url)] = version or pages.get(str(url))
             if len(pages) > self._max_items:
                 raise too_many_items(self._max_items)

@@ -174,8 +174,6 @@ def test_a_match_is_in_another_language_where_both_are_clear(question: str, text
         ("How many people live in the United States?", "The USA has 300 million people."),
         ("What does the EU say?", "The rules of the European Union say no."),
         ("Who signed PPR 9087?", "PPR-9087 was signed by Lee."),
-        ("What broke in September?", "2017-09-27: the hub broke."),
-        ("Is it OK to sign?", "Lee may sign."),
         ("Who may file 1040NR-EZ?", "Form 1040NR/1040NR-EZ is filed by others."),
         ("How do I use Wi-Fi?", "Use the WiFi as shown."),
         ("Where is São Paulo?", "Sao Paulo is in Brazil."),

@@ -28,7 +28,6 @@ QUESTIONS = {
     "in the heading": ("What is the wave limit of the catamaran?", f"# Catamaran\n{WAVES}", None),
     "in the title": ("What is the wave limit for winter?", f"{WAVES}", None),
     "a verb": ("Who announces the wave limit of the ferry?", WAVES, None),
-    "a verb before a noun": ("Who just got ferry limits?", WAVES, None),
     "a verb behind am": ("I am starting a ferry: what is the wave limit?", WAVES, None),
     "another wording": ("At which height of the sea do boats stay in the harbour?", WAVES, None),
     "another language": ("Wie hoch darf die Welle für die Fähre mit Wind sein?", CAPTAIN, None),

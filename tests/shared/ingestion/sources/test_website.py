@@ -81,7 +81,11 @@ def test_a_text_with_other_lines_than_addresses_is_no_sitemap(site: website_serv
         ("/feed.atom", "<feed xmlns='http://www.w3.org/2005/Atom'><link href='/'/><entry><link href='/x.mp3' "
          "rel='enclosure'/><link href='{page}'/><updated>2026-11</updated></entry></feed>", "2026-11"),
         ("/b/relative.atom", "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='../a'/></entry>"
-         "</feed>", None),
+         "<entry><link href='#top'/></entry><entry><link href='//other.example/a'/></entry></feed>", None),
+        ("/base.atom", "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/b/'><entry><link href='../a'/>"
+         "</entry></feed>", None),
+        ("/ids.rss", "<rss version='2.0'><channel><item><guid isPermaLink='false'>post-7</guid></item>"
+         "<item><guid>{page}</guid></item></channel></rss>", None),
         ("/16.xml", "<?xml version='1.0' encoding='utf-16'?>"
          "<urlset><url><loc>{page}</loc></url></urlset>", None),
         ("/sitemap.txt", "\ufeff{page}\r\n# a comment\r\n", None),

@@ -6,7 +6,7 @@ from shared.ingestion.chunking.text_parts import Part
 CELL_CHARACTERS, ROW_TOKENS = 60, 1024
 
 
-def is_record(text: str, part: Part) -> bool:
+def is_whole_row(text: str, part: Part) -> bool:
     """Whether the part is a row of a table with short cells."""
     length = part.end - part.start
     return text[part.start] == "|" and text.count("|", part.start, part.end) * CELL_CHARACTERS >= length
