@@ -1141,7 +1141,7 @@ values
   ('standard', null, null, null, null, 50::bigint << 30, 120 << 20),
   ('free', 100, 5, 10, 10 << 20, 500 << 20, 30 << 20),
   ('developer', 10000, 50, 1000, 100 << 20, 10::bigint << 30, 120 << 20),
-  ('professional', 100000, null, null, 500 << 20, 500::bigint << 30, 300 << 20);
+  ('professional', 100000, null, null, 100 << 20, 500::bigint << 30, 300 << 20);
 
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
 -- members (SQL editor, seed, own back office), an org's admins invite users (45_manage_members.sql); signed-in callers read
