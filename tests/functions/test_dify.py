@@ -35,7 +35,9 @@ def post(actor: Actor, authorization: str | None, body: Any = None) -> httpx.Res
 
 def ask(actor: Actor, knowledge_id: str, **more: Any) -> httpx.Response:
     setting = {"retrieval_setting": {"top_k": 100, "score_threshold": 0.0}}
-    return post(actor, f"Bearer {actor.token()}", {**setting, "query": QUESTION, "knowledge_id": knowledge_id, **more})
+    return post(
+        actor, f"Bearer {actor.token()}", {**setting, "query": QUESTION, "knowledge_id": knowledge_id, **more}
+    )
 
 
 def records_of(response: httpx.Response) -> list[Row]:
@@ -66,7 +68,11 @@ def test_the_check_of_a_new_connection_accepts_a_key_and_refuses_others(people: 
     for body in (None, PROBE):
         # Dify accepts every status but 403, 404 and 502.
         refusal(post(people.ann, f"Bearer {key}", body), 400, 400)
-        for wrong in (f"Bearer mn_live_{'A' * 43}", "Bearer sk-of-another-product", f"Bearer {people.ann.token(exp=1)}"):
+        for wrong in (
+            f"Bearer mn_live_{'A' * 43}",
+            "Bearer sk-of-another-product",
+            f"Bearer {people.ann.token(exp=1)}",
+        ):
             assert wrong.removeprefix("Bearer ") not in refusal(post(people.ann, wrong, body), 403, 1002)
         for malformed in (None, key, f"Basic {key}", "Bearer"):
             assert "Bearer" in refusal(post(people.ann, malformed, body), 403, 1001)
@@ -77,9 +83,13 @@ def test_the_check_of_a_new_connection_accepts_a_key_and_refuses_others(people: 
 
 def test_a_collection_is_found_by_its_id_and_its_name(people: People, services: Services, world: World):
     ann, own = people.ann, {"team": "billing", "uri": "ours"}
-    document = put(services, ann, "docs", "Billing outage", OUTAGE, uri="https://notion.example/a", metadata=own)
+    document = put(
+        services, ann, "docs", "Billing outage", OUTAGE, uri="https://notion.example/a", metadata=own
+    )
     put(services, ann, "others", "Elsewhere", OUTAGE)
-    world.sql("update rag.chunks set metadata = %s::jsonb where org_id = %s", json.dumps(PLACE), people.acme.id)
+    world.sql(
+        "update rag.chunks set metadata = %s::jsonb where org_id = %s", json.dumps(PLACE), people.acme.id
+    )
     collection = workspace_id(ann, "docs").removeprefix("ws_")
     for knowledge_id in (collection, f"col_{collection}", "docs"):
         (record,) = records_of(ask(ann, knowledge_id))
@@ -174,7 +184,9 @@ def test_a_caller_gets_the_passages_that_row_security_shows(people: People, serv
     put(services, people.ann, "docs", "Shared", OUTAGE)
     put(services, people.ann, "docs", "Private", OUTAGE, private=True)
     put(services, people.bob, "secrets", "Foreign", OUTAGE)
-    titles = [{record["title"] for record in records_of(ask(actor, "docs"))} for actor in (people.ann, people.alf)]
+    titles = [
+        {record["title"] for record in records_of(ask(actor, "docs"))} for actor in (people.ann, people.alf)
+    ]
     assert titles == [{"Shared", "Private"}, {"Shared"}]
     # A key is its user.
     key = f"Bearer {key_of(people.alf, 'retrievals:read')}"

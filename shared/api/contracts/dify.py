@@ -115,7 +115,9 @@ class MetadataCondition(NullAsAbsent):
                 if is_or or operator == "$nin":
                     of_name.setdefault(operator, []).extend(value)
                 elif operator in of_name:
-                    raise ValueError(f"{condition.name[:100]}: two conditions are of one kind. Send one of them")
+                    raise ValueError(
+                        f"{condition.name[:100]}: two conditions are of one kind. Send one of them"
+                    )
                 else:
                     of_name[operator] = value
         return filters
