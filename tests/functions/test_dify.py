@@ -1,7 +1,7 @@
 """Dify's External Knowledge API over HTTP, on the real stack, with the requests of Dify's own client.
 
-They are written after Dify's ExternalDatasetService: `check_endpoint_and_api_key` of 1.15 (without a body) and
-of 1.16 (with empty fields), and `fetch_external_knowledge_retrieval`. No code of Dify is copied.
+They are written after Dify's ExternalDatasetService: `check_endpoint_and_api_key`, without a body until 1.16.0
+and with empty fields afterwards, and `fetch_external_knowledge_retrieval`. No code of Dify is copied.
 """
 
 import json
@@ -34,10 +34,9 @@ def post(actor: Actor, authorization: str | None, body: Any = None) -> httpx.Res
 
 
 def ask(actor: Actor, knowledge_id: str, **more: Any) -> httpx.Response:
-    setting = {"retrieval_setting": {"top_k": 100, "score_threshold": 0.0}}
-    return post(
-        actor, f"Bearer {actor.token()}", {**setting, "query": QUESTION, "knowledge_id": knowledge_id, **more}
-    )
+    setting = {"top_k": 100, "score_threshold": 0.0}
+    body = {"retrieval_setting": setting, "query": QUESTION, "knowledge_id": knowledge_id, **more}
+    return post(actor, f"Bearer {actor.token()}", body)
 
 
 def records_of(response: httpx.Response) -> list[Row]:
@@ -55,12 +54,10 @@ def refusal(response: httpx.Response, status: int, code: int) -> str:
     return str(body["error_msg"])
 
 
-def conditions(*rows: tuple[Any, str, Any], logical_operator: str | None = "and") -> Row:
+def where(*rows: tuple[Any, str, Any], by: str | None = "and") -> Row:
     """`metadata_condition` of names, operators and values."""
     names = ("name", "comparison_operator", "value")
-    return {
-        "logical_operator": logical_operator, "conditions": [dict(zip(names, row, strict=True)) for row in rows]
-    }  # fmt: skip
+    return {"logical_operator": by, "conditions": [dict(zip(names, row, strict=True)) for row in rows]}
 
 
 def test_the_check_of_a_new_connection_accepts_a_key_and_refuses_others(people: People):
@@ -68,28 +65,22 @@ def test_the_check_of_a_new_connection_accepts_a_key_and_refuses_others(people: 
     for body in (None, PROBE):
         # Dify accepts every status but 403, 404 and 502.
         refusal(post(people.ann, f"Bearer {key}", body), 400, 400)
-        for wrong in (
-            f"Bearer mn_live_{'A' * 43}",
-            "Bearer sk-of-another-product",
-            f"Bearer {people.ann.token(exp=1)}",
-        ):
-            assert wrong.removeprefix("Bearer ") not in refusal(post(people.ann, wrong, body), 403, 1002)
+        for wrong in (f"mn_live_{'A' * 43}", "sk-of-another-product", people.ann.token(exp=1)):
+            assert wrong not in refusal(post(people.ann, f"Bearer {wrong}", body), 403, 1002)
         for malformed in (None, key, f"Basic {key}", "Bearer"):
             assert "Bearer" in refusal(post(people.ann, malformed, body), 403, 1001)
-    scope = refusal(post(people.ann, f"Bearer {key_of(people.ann, 'documents:read')}", PROBE), 403, 1002)
-    assert "retrievals:read" in scope
+    other = f"Bearer {key_of(people.ann, 'documents:read')}"
+    assert "retrievals:read" in refusal(post(people.ann, other, PROBE), 403, 1002)
     refusal(httpx.get(f"{people.ann.stack.url}/api/dify/retrieval"), 405, 405)
 
 
 def test_a_collection_is_found_by_its_id_and_its_name(people: People, services: Services, world: World):
     ann, own = people.ann, {"team": "billing", "uri": "ours"}
-    document = put(
-        services, ann, "docs", "Billing outage", OUTAGE, uri="https://notion.example/a", metadata=own
-    )
+    fields = {"uri": "https://notion.example/a", "metadata": own}
+    document = put(services, ann, "docs", "Billing outage", OUTAGE, **fields)
     put(services, ann, "others", "Elsewhere", OUTAGE)
-    world.sql(
-        "update rag.chunks set metadata = %s::jsonb where org_id = %s", json.dumps(PLACE), people.acme.id
-    )
+    update = "update rag.chunks set metadata = %s::jsonb where org_id = %s"
+    world.sql(update, json.dumps(PLACE), people.acme.id)
     collection = workspace_id(ann, "docs").removeprefix("ws_")
     for knowledge_id in (collection, f"col_{collection}", "docs"):
         (record,) = records_of(ask(ann, knowledge_id))
@@ -111,7 +102,7 @@ def test_the_number_and_the_least_score_limit_the_records(
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > scores[1] > scores[2]
     settings: list[tuple[Any, int]] = [
-        (None, 3), ({}, 3), ({"top_k": None, "score_threshold": None}, 3), ({"top_k": 2, "score_threshold": 0}, 2),
+        (None, 3), ({"top_k": None, "score_threshold": None}, 3), ({"top_k": 2, "score_threshold": 0}, 2),
         ({"top_k": "2", "score_threshold": "0.0"}, 2), ({"top_k": 1, "score_threshold": scores[1]}, 1),
         ({"top_k": 4, "score_threshold": scores[1]}, 2), ({"top_k": 4, "score_threshold": str(scores[0])}, 1),
         ({"top_k": 4, "score_threshold": 1}, 0),
@@ -128,38 +119,38 @@ def test_the_number_and_the_least_score_limit_the_records(
 
 EVERY = " ".join(METADATA)
 FOUND: list[tuple[Any, str]] = [
-    (None, EVERY), ({"logical_operator": None, "conditions": None}, EVERY), (conditions(), EVERY),
-    (conditions(("team", "is", "a"), logical_operator=None), "Old"), (conditions((["team"], "is", "a")), "Old"),
-    (conditions(("team", "is not", "a")), "New Half Text Object Bare"),
-    (conditions(("team", "in", ["a", "b"])), "Old New"), (conditions(("team", "in", "a, b")), "Old New"),
-    (conditions(("team", "not in", ["a", "b"])), "Half Text Object Bare"),
-    (conditions(("day", "start with", "202")), "New Half"), (conditions(("owner", "empty", None)), "Half Text Bare"),
-    (conditions(("owner", "not empty", "")), "Old New Object"),
-    (conditions(("year", "=", "2019")), "Old"), (conditions(("year", "=", 2020.5)), "Half"),
-    (conditions(("year", "is", "2020")), "Text"), (conditions(("year", "≠", 2019)), "New Half Text Object Bare"),
-    (conditions(("year", ">", "2019")), "New Half"), (conditions(("year", "<", 2020.5)), "Old"),
-    (conditions(("year", "≥", 2019)), "Old New Half"), (conditions(("year", "≤", "2020.5")), "Old Half"),
-    (conditions(("day", "before", "2020-01-01")), "Old"), (conditions(("day", "after", "2020")), "New Half"),
-    (conditions(("day", "after", 20200000)), "Text"),
-    (conditions(("year", "≥", 2019), ("year", "<", 2024), ("team", "is not", "c")), "Old"),
-    (conditions(("team", "is not", "a"), ("team", "not in", ["b"])), "Half Text Object Bare"),
-    (conditions(("team", "is", "a"), ("team", "in", ["c"]), logical_operator="or"), "Old Half"),
-    (conditions(("team", "is not", "a"), logical_operator="or"), "New Half Text Object Bare"),
+    (None, EVERY), ({"logical_operator": None, "conditions": None}, EVERY), (where(), EVERY),
+    (where(("team", "is", "a"), by=None), "Old"), (where((["team"], "is", "a")), "Old"),
+    (where(("team", "is not", "a")), "New Half Text Object Bare"),
+    (where(("team", "in", ["a", "b"])), "Old New"), (where(("team", "in", "a, b")), "Old New"),
+    (where(("team", "not in", ["a", "b"])), "Half Text Object Bare"),
+    (where(("day", "start with", "202")), "New Half"), (where(("owner", "empty", None)), "Half Text Bare"),
+    (where(("owner", "not empty", "")), "Old New Object"),
+    (where(("year", "=", "2019")), "Old"), (where(("year", "=", 2020.5)), "Half"),
+    (where(("year", "is", "2020")), "Text"), (where(("year", "≠", 2019)), "New Half Text Object Bare"),
+    (where(("year", ">", "2019")), "New Half"), (where(("year", "<", 2020.5)), "Old"),
+    (where(("year", "≥", 2019)), "Old New Half"), (where(("year", "≤", "2020.5")), "Old Half"),
+    (where(("day", "before", "2020-01-01")), "Old"), (where(("day", "after", "2020")), "New Half"),
+    (where(("day", "after", 20200000)), "Text"),
+    (where(("year", "≥", 2019), ("year", "<", 2024), ("team", "is not", "c")), "Old"),
+    (where(("team", "is not", "a"), ("team", "not in", ["b"])), "Half Text Object Bare"),
+    (where(("team", "is", "a"), ("team", "in", ["c"]), by="or"), "Old Half"),
+    (where(("team", "is not", "a"), by="or"), "New Half Text Object Bare"),
 ]  # fmt: skip
 REFUSED: list[tuple[Row, str]] = [
-    *((conditions(("team", name, "a")), f"team: the operator {name} is not supported. Use one of: is, is not,")
+    *((where(("team", name, "a")), f"team: the operator {name} is not supported. Use one of: is, is not,")
       for name in ("contains", "not contains", "end with", "null", "!=")),
-    *((conditions(("team", name, "a")), f"team: the operator {name} takes a number") for name in "=≠><≥≤"),
-    (conditions(("team", "is", None)), "team: the operator is takes a string or a number"),
-    (conditions(("team", "is not", ["a"])), "team: the operator is not takes a string or a number"),
-    (conditions(("team", "start with", 1)), "team: the operator start with takes a string"),
-    (conditions(("team", "in", 1)), "team: the operator in takes a list"),
-    (conditions(("team", "in", [])), "team $in takes a list of 1 to 100"),
-    (conditions((["team", "day"], "is", "a")), "conditions.0.name: "),
-    (conditions(("team", "is", "a"), ("team", "is", "b")), "team: two conditions are of one kind"),
-    (conditions(("team", "is", "a"), ("day", "is", "b"), logical_operator="or"), "or is supported between"),
-    (conditions(("year", "<", 1), ("year", ">", 2), logical_operator="or"), "or is supported between"),
-    (conditions(("team", "is", "a"), logical_operator="not"), "logical_operator: "),
+    *((where(("team", name, "a")), f"team: the operator {name} takes a number") for name in "=≠><≥≤"),
+    (where(("team", "is", None)), "team: the operator is takes a string or a number"),
+    (where(("team", "is not", ["a"])), "team: the operator is not takes a string or a number"),
+    (where(("team", "start with", 1)), "team: the operator start with takes a string"),
+    (where(("team", "in", 1)), "team: the operator in takes a list"),
+    (where(("team", "in", [])), "team $in takes a list of 1 to 100"),
+    (where((["team", "day"], "is", "a")), "conditions.0.name: "),
+    (where(("team", "is", "a"), ("team", "is", "b")), "team: two conditions are of one kind"),
+    (where(("team", "is", "a"), ("day", "is", "b"), by="or"), "or is supported between"),
+    (where(("year", "<", 1), ("year", ">", 2), by="or"), "or is supported between"),
+    (where(("team", "is", "a"), by="not"), "logical_operator: "),
 ]  # fmt: skip
 
 
@@ -184,10 +175,8 @@ def test_a_caller_gets_the_passages_that_row_security_shows(people: People, serv
     put(services, people.ann, "docs", "Shared", OUTAGE)
     put(services, people.ann, "docs", "Private", OUTAGE, private=True)
     put(services, people.bob, "secrets", "Foreign", OUTAGE)
-    titles = [
-        {record["title"] for record in records_of(ask(actor, "docs"))} for actor in (people.ann, people.alf)
-    ]
-    assert titles == [{"Shared", "Private"}, {"Shared"}]
+    for actor, titles in ((people.ann, {"Shared", "Private"}), (people.alf, {"Shared"})):
+        assert {record["title"] for record in records_of(ask(actor, "docs"))} == titles
     # A key is its user.
     key = f"Bearer {key_of(people.alf, 'retrievals:read')}"
     body = {"knowledge_id": "docs", "query": QUESTION}

@@ -220,7 +220,7 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
 
 
 # The requests of all contracts that need an embedding of the question: function, path, the question's name,
-# other fields, and where an error has its code. The contracts of index, knowledge and Dify have the message alone.
+# other fields, and where an error has its code. Those of index, knowledge and Dify have the message alone.
 SEARCHES: dict[str, tuple[Any, str, str, dict[str, Any], tuple[str, ...]]] = {
     "rag search": (rag_search, "/api/rag/search", "query_text", {}, ("error", "code")),
     "rag answer": (rag_answer, "/api/rag/answer", "query_text", {}, ("error", "code")),

@@ -48,7 +48,8 @@ def test_every_route_that_checks_its_caller_has_a_permission():
 
 
 def test_every_route_refuses_a_user_without_an_org(sweep: Sweep, subtests: pytest.Subtests):
-    """At each path of the documents. The index and the knowledge API have no field for a code, Dify's a number."""
+    """At each path of the documents. The index and the knowledge API have no field for a code, Dify's has a
+    number."""
     sentence = str(NoOrg())
     others = request_examples.PUBLIC | request_examples.BY_LINK | request_examples.OPERATORS.keys()
     others |= request_examples.OF_THE_INVITED

@@ -28,7 +28,7 @@ CODES = {"malformed_authorization": 1001, "collection_not_found": 2001}
 REFUSED = 1002
 _NUMBER, _SCALAR = ("a number", (int, float)), ("a string or a number", (str, int, float))
 _TEXT, _LIST, _NOTHING = ("a string", str), ("a list, or a string with commas", list), ("no value", object)
-# Operators of Dify that metadata filters express exactly: the filter's operator, and the values that it takes.
+# Operators of Dify that metadata filters express exactly: the filter's operator, and the values of Dify's.
 OPERATORS: dict[str, tuple[str, tuple[str, Any]]] = {
     "is": ("$in", _SCALAR), "is not": ("$nin", _SCALAR), "in": ("$in", _LIST), "not in": ("$nin", _LIST),
     "start with": ("$gte", _TEXT), "empty": ("$exists", _NOTHING), "not empty": ("$exists", _NOTHING),
@@ -115,9 +115,7 @@ class MetadataCondition(NullAsAbsent):
                 if is_or or operator == "$nin":
                     of_name.setdefault(operator, []).extend(value)
                 elif operator in of_name:
-                    raise ValueError(
-                        f"{condition.name[:100]}: two conditions are of one kind. Send one of them"
-                    )
+                    raise ValueError(f"{condition.name[:100]}: two conditions are of one kind. Send one")
                 else:
                     of_name[operator] = value
         return filters
