@@ -17,14 +17,14 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_
 
 
 @app.post("/api/dify/retrieval")
-def retrieve(caller: Searcher, services: Container, body: wire.Request) -> wire.Response:
+def retrieve(caller: Searcher, services: Container, body: wire.RetrievalRequest) -> wire.RetrievalResponse:
     query = body.to_query()
     result = pipeline.search(services, caller, query)
     if not result.matches:
         # The search knows a name that does not exist, but not an id: then this raises NotFound.
         for collection in query.filters.collection_ids:
             collections.get(services.database, caller, collection)
-    return wire.Response.of(body, result)
+    return wire.RetrievalResponse.of(body, result)
 
 
 handler = lambda_handler(app)

@@ -1,7 +1,7 @@
 """Dify's External Knowledge API over HTTP, on the real stack, with the requests of Dify's own client.
 
-They are written after Dify's ExternalDatasetService: `check_endpoint_and_api_key`, until 1.16.0 without a body
-and later with empty fields, and `fetch_external_knowledge_retrieval`. No code of Dify is copied.
+They are written after `check_endpoint_and_api_key` of its ExternalDatasetService, until 1.16.0 without a body
+and later with empty fields, and after `fetch_external_knowledge_retrieval`. No code of Dify is copied.
 """
 
 import json

@@ -121,7 +121,7 @@ class MetadataCondition(NullAsAbsent):
         return filters
 
 
-class Request(NullAsAbsent):
+class RetrievalRequest(NullAsAbsent):
     """`knowledge_id`: a collection's id or name."""
 
     knowledge_id: CollectionName
@@ -152,11 +152,11 @@ class Record(ResponseModel):
     metadata: dict[str, Any]
 
 
-class Response(BaseModel):
+class RetrievalResponse(BaseModel):
     records: list[Record]
 
     @classmethod
-    def of(cls, request: Request, result: SearchResult) -> Self:
+    def of(cls, request: RetrievalRequest, result: SearchResult) -> Self:
         records = [Record.of(match, metadata=_metadata(match)) for match in result.matches]
         threshold = request.retrieval_setting.score_threshold
         return cls(records=[record for record in records if record.score >= threshold])
