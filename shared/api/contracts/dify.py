@@ -81,9 +81,10 @@ class Condition(BaseModel):
         if sent not in OPERATORS:
             raise ValueError(f"{name}: the operator {sent[:100]} is not supported. Use one of: {CHOICE}")
         operator, (description, types) = OPERATORS[sent]
-        if isinstance(value, str) and types is not str:
-            value = _number(value) if description == _NUMBER[0] else value
-            value = [part.strip() for part in value.split(",")] if types is list else value
+        if isinstance(value, str) and types is list:
+            value = [part.strip() for part in value.split(",")]
+        elif isinstance(value, str) and types == _NUMBER[1]:
+            value = _number(value)
         if not isinstance(value, types):
             raise ValueError(f"{name}: the operator {sent} takes {description}")
         match operator:
