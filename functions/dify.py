@@ -10,8 +10,8 @@ from shared.api.dependencies import Container
 from shared.documents import collections
 from shared.types import Principal, Scope
 
-# Without 401: Dify takes every status but 403, 404 and 502 for a correct key when a user enters one.
-app = create_app(wire, "dify", errors=(400, 403, 404, 413, 429, 500, 503))
+# When a user enters a key, Dify takes every status but 403, 404 and 502 for that of a correct one.
+app = create_app(wire, "dify", errors=(400, 403, 404, 413, 429, 500, 503), unauthorized_status=403)
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_bearer_alone)]
 

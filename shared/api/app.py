@@ -113,6 +113,7 @@ def create_app(
     *,
     errors: Collection[int] = ERRORS,
     more_errors: Collection[int] = (),
+    unauthorized_status: int = 401,
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
@@ -121,7 +122,7 @@ def create_app(
     """The app of a function, named by its slug, without routes. It renders errors in the envelope.
 
     `errors` and `more_errors` are the error statuses in its OpenAPI description. An invalid request has
-    status 422 if they contain it, else 400; a missing or invalid credential 401 if they contain it, else 403.
+    status 422 if they contain it, else 400; a missing or invalid credential has `unauthorized_status`.
     `too_large` is the message for a body above the limit; `headers` are further request headers of browsers.
     With `searches`, the start creates the services for searches and answers."""
     configure()
@@ -147,7 +148,7 @@ def create_app(
         app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
-    render = partial(_rendered, envelope, 401 if 401 in statuses else 403)
+    render = partial(_rendered, envelope, unauthorized_status)
     app.add_exception_handler(RagError, _handler(render, lambda error: error))
     app.add_exception_handler(RequestValidationError, _handler(render, partial(_invalid, invalid_status)))
     app.add_exception_handler(HTTPException, _handler(render, _http))
