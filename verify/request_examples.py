@@ -30,6 +30,8 @@ PUBLIC_WITH_CHECK = {"GET /v1/health", "GET /api/v1/health"}
 BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{document_id}/original"}
 # The operators', each with the token of the deployment that opens it.
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
+# Routes that refuse a missing or invalid credential with 403 in place of 401.
+FORBIDDEN_TO_UNAUTHENTICATED = {"POST /api/dify/retrieval"}
 # Codes of a part of the product that the deployment has switched off.
 SWITCHED_OFF = ("storage_off", "snapshots_off", "api_keys_off", "members_elsewhere")
 # SQL functions that answer without the functions' secret.
@@ -92,7 +94,10 @@ WITHOUT_CONTROL = {
 OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal", "rag_end_source"}
 
 # Names that mean something else to one function, by its slug.
-ALIASES: Mapping[str, Mapping[str, str]] = {"knowledge": {"document_id": "document_name"}}
+ALIASES: Mapping[str, Mapping[str, str]] = {
+    "knowledge": {"document_id": "document_name"},
+    "dify": {"knowledge_id": "collection_id"},
+}
 # By method and path without a leading /api: what the body holds besides what the schema says.
 BODIES: dict[str, Example] = {
     "POST /v1/chat": lambda _: {"message": QUESTION, "stream": False},

@@ -68,6 +68,8 @@ def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Findi
     groups = list(attacks.on_routes(sweep.actors, sweep.objects, sweep.credentials))
     if route.name in request_examples.OPERATORS:
         groups = [_on_operators_route(group, _operators_token(sweep, route)) for group in groups]
+    if route.name in request_examples.FORBIDDEN_TO_UNAUTHENTICATED:
+        groups = [_forbidden_to_unauthenticated(group) for group in groups]
     if route.name in request_examples.PUBLIC:
         yield from _attack_public_route(sweep, groups[0], route)
         return
@@ -101,6 +103,15 @@ def _on_operators_route(group: Group, token: str | None) -> Group:
             for attack in group.attacks
         ),
     )
+
+
+def _forbidden_to_unauthenticated(group: Group) -> Group:
+    """The group's attacks, of which 403 refuses those that are otherwise refused by 401 alone."""
+    attacks = (
+        replace(attack, statuses=frozenset({403})) if attack.statuses == {NOT_AUTHENTICATED} else attack
+        for attack in group.attacks
+    )
+    return replace(group, attacks=tuple(attacks))
 
 
 def _operators_token(sweep: Sweep, route: route_operations.Route) -> str | None:

@@ -19,6 +19,7 @@ CONTRACTS = {
     ),
     "index": ("indexes", "index-query", "index-snapshots", "chat-completions"),
     "knowledge": ("knowledge",),
+    "dify": ("dify",),
     "operations": ("health", "metrics", "ingest", "api-keys", "mcp"),
 }  # fmt: skip
 

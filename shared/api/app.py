@@ -36,6 +36,7 @@ from shared.errors import (
     MethodNotAllowed,
     NotFound,
     RagError,
+    Unauthorized,
 )
 from shared.library_patches.fastapi import LazyResponsesRoute
 from shared.observability import opentelemetry
@@ -112,6 +113,7 @@ def create_app(
     *,
     errors: Collection[int] = ERRORS,
     more_errors: Collection[int] = (),
+    unauthorized_status: int = 401,
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
@@ -120,9 +122,9 @@ def create_app(
     """The app of a function, named by its slug, without routes. It renders errors in the envelope.
 
     `errors` and `more_errors` are the error statuses in its OpenAPI description. An invalid request has
-    status 422 if they contain it, else 400. `too_large` is the message for a body above the limit; `headers`
-    are further request headers of browsers. With `searches`, the start creates the services for searches and
-    answers."""
+    status 422 if they contain it, else 400; a missing or invalid credential has `unauthorized_status`.
+    `too_large` is the message for a body above the limit; `headers` are further request headers of browsers.
+    With `searches`, the start creates the services for searches and answers."""
     configure()
     statuses = sorted({*errors, *more_errors})
     app = FastAPI(
@@ -146,7 +148,7 @@ def create_app(
         app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
-    render = partial(_rendered, envelope)
+    render = partial(_rendered, envelope, unauthorized_status)
     app.add_exception_handler(RagError, _handler(render, lambda error: error))
     app.add_exception_handler(RequestValidationError, _handler(render, partial(_invalid, invalid_status)))
     app.add_exception_handler(HTTPException, _handler(render, _http))
@@ -164,8 +166,9 @@ def create_app(
     return app
 
 
-def _rendered(envelope: Envelope, error: RagError) -> Response:
-    return JSONResponse(envelope.error_body(error), error.status, error.headers)
+def _rendered(envelope: Envelope, unauthorized_status: int, error: RagError) -> Response:
+    status = unauthorized_status if isinstance(error, Unauthorized) else error.status
+    return JSONResponse(envelope.error_body(error), status, error.headers)
 
 
 def _handler(

@@ -87,6 +87,16 @@ async def in_either_header(
     return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
 
 
+async def in_bearer_alone(authorization: Authorization) -> str | None:
+    """The header Authorization, for a contract with an error of its own for another scheme and none. Raises
+    Unauthorized."""
+    if not bearer(authorization):
+        raise Unauthorized(
+            "The header Authorization must be: Bearer <API key>.", code="malformed_authorization"
+        )
+    return authorization
+
+
 def with_scope(
     *scopes: Scope, credential: Any = in_authorization, anonymous: bool = False, besides: Scope | None = None
 ) -> Any:

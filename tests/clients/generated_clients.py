@@ -45,6 +45,7 @@ call("knowledge", "knowledge_query", {"question": "What is the lid made of?"}, n
 call("index", "indexes_create", {"index_name": "kettles", "documents": documents})
 call("search", "v1_search", {"q": "lid of kettle 7"}, x_workspace_id=collection.id)
 call("rag", "rag_search", {"query_text": "lid of kettle 7"})
+call("dify", "dify_retrieve", {"knowledge_id": "kettles", "query": "lid of kettle 7"})
 answer = call("rag", "rag_answer", {"query_text": "What is the lid of kettle 7 made of?"})
 results["answer"] = answer.answer.text
 sys.stdout.write(json.dumps(results))

@@ -9,7 +9,7 @@ from local import ROOT
 from tests.conftest import People
 
 BIN = ROOT / ".venv-frameworks" / "bin"
-CONTRACTS = ("platform", "knowledge", "index", "search", "rag", "operations")
+CONTRACTS = ("platform", "knowledge", "index", "search", "rag", "dify", "operations")
 
 
 def output_of(*command: str | Path) -> str:

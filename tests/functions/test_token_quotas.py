@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from functions import (
     chat,
     chat_completions,
+    dify,
     index_query,
     knowledge,
     rag_answer,
@@ -219,7 +220,7 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
 
 
 # The requests of all contracts that need an embedding of the question: function, path, the question's name,
-# other fields, and where an error has its code. The contracts of index and knowledge have the message alone.
+# other fields, and where an error has its code. Those of index, knowledge and Dify have the message alone.
 SEARCHES: dict[str, tuple[Any, str, str, dict[str, Any], tuple[str, ...]]] = {
     "rag search": (rag_search, "/api/rag/search", "query_text", {}, ("error", "code")),
     "rag answer": (rag_answer, "/api/rag/answer", "query_text", {}, ("error", "code")),
@@ -231,6 +232,7 @@ SEARCHES: dict[str, tuple[Any, str, str, dict[str, Any], tuple[str, ...]]] = {
     "index query": (index_query, "/query", "query", {"index_name": "kitchen"}, ("detail",)),
     "knowledge retrieval": (knowledge, "/api/v1/knowledge/kitchen/retrieve", "query", {}, ("detail",)),
     "knowledge query": (knowledge, "/api/v1/knowledge/kitchen/query", "question", {}, ("detail",)),
+    "Dify": (dify, "/api/dify/retrieval", "query", {"knowledge_id": "kitchen"}, ("error_msg",)),
 }  # fmt: skip
 
 
@@ -252,7 +254,7 @@ def test_without_embedding_tokens_each_contract_refuses_a_new_question(
             for key in place:
                 value = value[key]
             error = EmbeddingQuotaExceeded
-            assert value == (error.__doc__ if place == ("detail",) else error.code)
+            assert value == (error.__doc__ if place[0] in ("detail", "error_msg") else error.code)
             assert "litres" not in refused.text
     assert len(embedding_server.requests) == calls
     assert not gateway.requests

@@ -36,12 +36,15 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
     # Keys of metadata, which may have any name.
     retrieval = {"metadata_filter": MISSPELT}
     chat = {"message": QUESTION, "stream": False, "retrieval": retrieval}
+    condition = {"name": "autor", "comparison_operator": "is", "value": "ann"}
+    of_dify = {"knowledge_id": HOME, "query": QUESTION, "metadata_condition": {"conditions": [condition]}}
     applied = {
         "/api/v1/retrievals": ("results", {"query": QUESTION, **retrieval}),
         "/api/v1/chat": ("sources", chat),
         f"/api/v1/knowledge/{HOME}/retrieve": ("chunks", {"query": QUESTION, "filters": MISSPELT}),
         f"/api/v1/knowledge/{HOME}/query": ("chunks", {"question": QUESTION, "filters": MISSPELT}),
         "/retrieve": ("results", {"index_name": HOME, "query": QUESTION, **retrieval}),
+        "/api/dify/retrieval": ("records", of_dify),
     }
     for path, (name, filtered) in applied.items():
         with subtests.test(path=path):
