@@ -341,7 +341,7 @@ export async function a_record_is_reviewed(page, given) {
   await row(page, given.withheld).getByRole("link").click();
   await admin(page).getByRole("heading", { name: given.withheld }).waitFor();
   const text = await page.locator("#admin .content").innerText();
-  assert.match(text, /mode hybrid, graph/);
+  assert.match(text, /mode keyword, .*metadata subject birds/);
   assert.doesNotMatch(text, /null|[{}]|org id/, "raw JSON");
 }
 

@@ -154,7 +154,8 @@ def test_a_record_is_reviewed(browse: Browse, readers: People, world: World):
     record_requests(readers.ada)
     body = {"rating": "down", "reason": "too short"}
     readers.ann.post(f"/v1/records/{ask(readers.ann, QUESTION)}/feedback", body)
-    readers.ann.post("/api/v1/chat", {"message": UNANSWERABLE, "stream": False})
+    options = {"mode": "keyword", "metadata_filter": {"subject": "birds"}}
+    readers.ann.post("/api/v1/chat", {"message": UNANSWERABLE, "stream": False, "retrieval": options})
     browse(
         "a_record_is_reviewed", readers.ada, question=QUESTION, withheld=UNANSWERABLE,
         answer="Stripe webhook retries", title="Billing outage",
