@@ -32,8 +32,8 @@ export function size(bytes) {
 /** A word in a box; `kind` is completed, failed or nothing. */
 export const tag = (text, kind = "") => el("span", { class: `tag ${kind}`, text });
 
-/** A name or an address, which breaks after its dots, slashes and underscores first. */
-export const breakable = (text) => el("span", {}, ...text.split(/(?<=[._/])(?=\w)/).flatMap((part) => [part, el("wbr")]));
+/** A name or an address. It breaks where a line has no room for it, after a dot, a slash or an underscore. */
+export const breakable = (text) => el("span", { class: "breakable" }, ...text.split(/(?<=[._/])(?=\w)/).flatMap((part) => [part, el("wbr")]));
 
 /** A text with a smaller one below it. */
 export const pair = (main, detail) => el("div", {}, el("span", { class: "main" }, main), detail && el("span", { class: "quiet small" }, detail));

@@ -52,7 +52,7 @@ async function showWebhooks(place, context) {
     ["Address", (row) => pair(breakable(row.url), row.description)],
     ["State", (row) => state(row)],
     ...orgColumn(context),
-    ["Events", (row) => breakable(row.events.join(", "))],
+    ["Events", (row) => el("span", {}, ...row.events.flatMap((event, index) => [index > 0 && ", ", breakable(event)]))],
     ["Created", (row) => time(row.created_at)],
     [
       "",
