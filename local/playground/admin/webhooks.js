@@ -52,7 +52,7 @@ async function showWebhooks(place, context) {
     ["Address", (row) => pair(breakable(row.url), row.description)],
     ["State", (row) => state(row)],
     ...orgColumn(context),
-    ["Events", (row) => el("span", {}, ...row.events.flatMap((event, index) => [index > 0 && ", ", breakable(event)]))],
+    ["Events", (row) => el("span", {}, ...row.events.join(", ").split(" ").flatMap((name) => [breakable(name), " "]))],
     ["Created", (row) => time(row.created_at)],
     [
       "",
