@@ -327,6 +327,7 @@ export async function a_record_is_reviewed(page, given) {
   await admin(page).getByRole("link", { name: given.question }).click();
   await admin(page).getByRole("heading", { name: given.question }).waitFor();
   await admin(page).locator("blockquote").getByText(given.answer).waitFor();
+  await admin(page).getByText("Rating by the user: bad, too short").waitFor();
   assert.doesNotMatch(await page.locator("#admin .content").innerText(), /null|[{}]/, "raw JSON");
   await row(page, given.title).getByText(/semantic 1 \(\d\.\d\d\)/).waitFor();
   await admin(page).getByLabel("Was the answer right?").selectOption("wrong");

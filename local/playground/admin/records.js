@@ -14,7 +14,8 @@ const VERDICTS = [["", "no label"], ["right", "right"], ["wrong", "wrong"]];
 const path = (id) => `/api/v1/records/${encodeURIComponent(id)}`;
 const result = (row) => tag(row.answered ? "answered" : "withheld", row.answered ? "completed" : "");
 const keyOf = (row) => row.key_id && `key ${row.key_name ?? row.key_id.slice(0, 8)}`;
-const rating = ({ feedback }) => (feedback ? pair(feedback.rating === "up" ? "good" : "bad", feedback.reason) : "–");
+const grade = (feedback) => (feedback.rating === "up" ? "good" : "bad");
+const rating = ({ feedback }) => (feedback ? pair(grade(feedback), feedback.reason) : "–");
 
 export async function show(place, context) {
   const id = context.parameters.get("record");
@@ -136,7 +137,7 @@ async function showRecord(place, context, id) {
     el("ul", { class: "quiet" }, ...record.confidence.because.map((reason) => el("li", { text: reason }))),
     !record.is_complete && el("p", { class: "quiet", text: "You do not see a passage of this answer any more, or it was changed. Its text is left out." }),
     record.answer && el("blockquote", { class: "answer", text: record.answer }),
-    record.feedback && el("p", {}, "Rating by the user: ", rating(record)),
+    record.feedback && el("p", { text: `Rating by the user: ${[grade(record.feedback), record.feedback.reason].filter(Boolean).join(", ")}` }),
     el("h3", { text: "Searches" }),
     el("ul", {}, ...record.queries.map((query) => el("li", {}, el("span", { text: query.text ?? "A rewritten question, left out." }), el("span", { class: "quiet small", text: ` ${worded(query.options)}` })))),
     el("h3", { text: "Passages" }),
@@ -155,7 +156,7 @@ function worded(options) {
   if (Array.isArray(options)) return options.map(worded).join(" or ");
   if (options === null || typeof options !== "object") return String(options);
   const { filters: _filters, org_id: _org, ...rest } = { ...options, ...options.filters };
-  return Object.entries(rest).map(([key, value]) => (value === true ? key : `${key.replaceAll("_", " ")} ${worded(value)}`)).join(", ");
+  return Object.entries(rest).map(([key, value]) => (value === true ? key : value === false ? `no ${key}` : `${key.replaceAll("_", " ")} ${worded(value)}`)).join(", ");
 }
 
 /** The beginning of a passage as a reader sees it, up to the end of a word. */
@@ -177,6 +178,7 @@ function passages(record) {
 
 function generation(made) {
   if (!made) return el("p", { class: "quiet", text: "No model was called." });
+  if (made.model === "extractive") return el("p", { class: "quiet", text: "No model was called: the answer has the documents' own sentences." });
   const tokens = `${made.model}: ${made.prompt_tokens.toLocaleString("en")} tokens of prompt, ${made.completion_tokens.toLocaleString("en")} of completion`;
   if (!made.prompt) return el("p", { class: "quiet", text: tokens });
   const messages = made.prompt.map(({ role, content }) => el("p", { class: "verbatim" }, el("b", { text: `${role}: ` }), content));
