@@ -101,9 +101,9 @@ export function timing(metadata, usage, first) {
   return el(
     "details",
     { class: "timing" },
-    el("summary", { text: `${milliseconds(total)}, first word after ${milliseconds(first)}` }),
+    el("summary", { text: `${milliseconds(total)} on the server; first word here after ${milliseconds(first)}` }),
     el("ul", { class: "stages" }, stage("find", retrieval), stage("write", generation), stage("judge and keep", rest)),
-    el("p", { class: "quiet", text: [writer(metadata), usage.total_tokens > 0 && tokens].filter(Boolean).join("; ") }),
+    el("p", { class: "quiet", text: [writer(metadata), !metadata.extractive && usage.total_tokens > 0 && tokens].filter(Boolean).join("; ") }),
   );
 }
 

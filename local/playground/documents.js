@@ -134,7 +134,7 @@ export class Documents {
         el("span", { text: title }),
         collection && el("span", { class: "quiet", text: collection }),
       ),
-      el("button", { type: "button", class: "plain", "aria-label": `Delete document: ${title}`, text: "✕", onclick: () => this.#delete(row, title) }),
+      el("button", { type: "button", class: "plain", "aria-label": `Delete document: ${title}`, title: "Delete", text: "✕", onclick: () => this.#delete(row, title) }),
       row.status !== "completed" && el("p", { class: `detail ${row.status}`, text: state }),
       row.notes.length > 0 && el("p", { class: "detail", text: row.notes.join(" ") }),
     );

@@ -8,8 +8,8 @@ export function feedback(rate, problem) {
   const reason = el("input", { maxlength: 2000, autocomplete: "off" });
   const form = el("form", { hidden: true }, el("label", {}, "What is wrong with it? ", reason), el("button", { type: "submit", text: "Send" }));
   const buttons = {
-    up: el("button", { type: "button", class: "plain", "aria-pressed": "false", text: "Good answer" }),
-    down: el("button", { type: "button", class: "plain", "aria-pressed": "false", text: "Bad answer" }),
+    up: el("button", { type: "button", "aria-pressed": "false", text: "Good answer" }),
+    down: el("button", { type: "button", "aria-pressed": "false", text: "Bad answer" }),
   };
   async function send(rating) {
     try {

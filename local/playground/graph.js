@@ -9,7 +9,7 @@ const MOST = 16;
 /** Fills a place with a retrieval's graph; `open` is called with the id of a chunk that says so. */
 export function graph(place, answer, open) {
   if (!answer.graph) {
-    show(place, el("p", { class: "quiet", text: "The documents state no relation of a name in this question." }));
+    show(place, el("p", { class: "quiet", text: "The documents say nothing about how names in this question are connected." }));
     return;
   }
   const entities = [...answer.graph.entities].sort((a, b) => b.seed - a.seed || b.weight - a.weight).slice(0, MOST);

@@ -133,7 +133,7 @@ export class Library {
         el("span", { text: row.name }),
         el("span", { class: "quiet", text: row.document_count.toLocaleString("en") }),
       ),
-      row.id && el("button", { type: "button", class: "plain", "aria-label": `Delete collection: ${row.name}`, text: "✕", onclick: () => this.#delete(row) }),
+      row.id && el("button", { type: "button", class: "plain", "aria-label": `Delete collection: ${row.name}`, title: "Delete", text: "✕", onclick: () => this.#delete(row) }),
     );
   }
 

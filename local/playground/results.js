@@ -11,7 +11,6 @@ export function results(place, answer, open, nameOf) {
     return;
   }
   const parts = [
-    count(answer.total_results, "result"),
     `mode ${answer.mode}`,
     milliseconds(how.retrieval_time_ms),
     `${count(how.considered, "chunk")} considered`,
@@ -21,7 +20,7 @@ export function results(place, answer, open, nameOf) {
   ];
   show(
     place,
-    el("p", { class: "quiet", text: parts.filter(Boolean).join(" · ") }),
+    el("details", { class: "quiet" }, el("summary", { text: `${count(answer.total_results, "result")}, best first` }), parts.filter(Boolean).join(" · ")),
     el("ol", { class: "results" }, ...answer.results.map((result) => row(result, open, isAmbiguous(result, answer.results) && nameOf(result.collection_id)))),
   );
 }
@@ -30,14 +29,16 @@ export function results(place, answer, open, nameOf) {
 const isAmbiguous = (result, all) => all.some((other) => other.document.title === result.document.title && other.document_id !== result.document_id);
 
 function row(result, open, collection) {
-  const place = [collection, result.chunk_metadata.page_number && `page ${result.chunk_metadata.page_number}`, result.chunk_metadata.section];
+  const { title } = result.document;
+  const { page_number: page, section } = result.chunk_metadata;
+  const place = [collection, page && `page ${page}`, section?.startsWith(`${title} > `) ? section.slice(title.length + 3) : section !== title && section];
   return el(
     "li",
     {},
     el(
       "button",
       { type: "button", class: "result", onclick: () => open(result) },
-      el("span", { class: "title", text: result.document.title }),
+      el("span", { class: "title", text: title }),
       el("span", { class: "quiet", text: place.filter(Boolean).join(" · ") }),
       el("span", { class: "snippet", text: plain(result.content) }),
       el(

@@ -2,7 +2,7 @@
 
 import { byId, el, list } from "./dom.js";
 
-const PAGE = 20;
+const PAGE = 8;
 
 export class Sessions {
   #api;
@@ -43,7 +43,8 @@ export class Sessions {
   }
 
   #show() {
-    list(byId("sessions"), ...this.#rows.map((row) => this.#row(row)));
+    const items = this.#rows.map((row) => this.#row(row));
+    list(byId("sessions"), ...(items.length ? items : [el("li", { class: "quiet", text: "No sessions yet." })]));
   }
 
   #row(row) {
@@ -59,7 +60,7 @@ export class Sessions {
         text: title,
         onclick: () => this.#open(row),
       }),
-      el("button", { type: "button", class: "plain", "aria-label": `Delete session: ${title}`, text: "✕", onclick: () => this.#delete(row) }),
+      el("button", { type: "button", class: "plain", "aria-label": `Delete session: ${title}`, title: "Delete", text: "✕", onclick: () => this.#delete(row) }),
     );
   }
 

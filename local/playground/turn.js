@@ -79,6 +79,12 @@ export class Turn {
   end() {
     this.#text.end();
     this.#answer.setAttribute("aria-busy", "false");
+    const cited = new Set(Array.from(this.#answer.querySelectorAll(".pill"), (pill) => pill.textContent));
+    for (const source of this.#sources.querySelectorAll(".source")) {
+      if (cited.has(source.firstChild.textContent)) continue;
+      source.classList.add("uncited");
+      source.title = "The answer does not cite this source.";
+    }
   }
 
   #step(text) {
@@ -101,6 +107,7 @@ export class Turn {
 
   #finish({ metadata }) {
     this.metadata = metadata;
+    if (metadata.withheld && this.#found.length) this.#sources.before(el("p", { class: "quiet", text: "The nearest passages, none of which answers the question:" }));
     const asked = metadata.is_follow_up && metadata.search_query;
     show(
       this.#foot,

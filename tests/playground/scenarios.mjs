@@ -383,7 +383,7 @@ export async function a_session_goes_on_and_ends(page, given) {
   await page.locator(".turn .pill").first().click();
   await page.locator("mark").first().waitFor();
   await page.getByRole("button", { name: /^Delete session/ }).click();
-  await page.locator("#sessions li").waitFor({ state: "detached" });
+  await page.locator("#sessions").getByText("No sessions yet.").waitFor();
   assert.equal(await page.locator(".turn").count(), 0);
 }
 
@@ -467,6 +467,20 @@ export async function a_long_list_comes_in_pages(page, given) {
   assert.equal(new Set(names).size, 99);
 }
 
+/** The least contrast of a placeholder in sight to its control. */
+const placeholderContrast = (page) =>
+  page.locator("[placeholder]:visible").evaluateAll((controls) => {
+    const luminance = (colour) => {
+      const [red, green, blue] = colour.match(/[\d.]+/g).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const contrasts = controls.map((control) => {
+      const [dark, light] = [getComputedStyle(control, "::placeholder").color, getComputedStyle(control).backgroundColor].map(luminance).sort((one, other) => one - other);
+      return (light + 0.05) / (dark + 0.05);
+    });
+    return Math.min(...contrasts);
+  });
+
 /** Nothing that axe-core finds, in light and in dark, wide and narrow; and everything by the keyboard. */
 export async function everybody_can_use_it(page, given) {
   const axe = await readFile(given.axe, "utf8");
@@ -504,6 +518,8 @@ export async function everybody_can_use_it(page, given) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
     await audit(colorScheme);
+    const contrast = await placeholderContrast(page);
+    assert.ok(contrast >= 4.5 && contrast < 21, `placeholders have a contrast of ${contrast}, ${colorScheme}`);
   }
   await page.setViewportSize({ width: 390, height: 844 });
   for (const view of ["Library", "Evidence", "Ask"]) {

@@ -40,7 +40,7 @@ def subscribe(world: World, actor: Actor, url: str) -> None:
         "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object, state, "
         "error, response_status, attempts, finished_at) "
         "select org_id, id, gen_random_uuid(), gen_random_uuid(), 'document.deleted', "
-        " '{\"id\": \"x\"}', 'failed', 'status', 500, 3, now() from rag.webhooks "
+        " '{\"id\": \"x\"}', 'failed', 'refused', 500, 3, now() from rag.webhooks "
         "where org_id = %s",
         actor.org.id,
     )
@@ -154,7 +154,8 @@ def test_a_record_is_reviewed(browse: Browse, readers: People, world: World):
     record_requests(readers.ada)
     body = {"rating": "down", "reason": "too short"}
     readers.ann.post(f"/v1/records/{ask(readers.ann, QUESTION)}/feedback", body)
-    ask(readers.ann, UNANSWERABLE)
+    options = {"mode": "keyword", "metadata_filter": {"subject": "birds"}}
+    readers.ann.post("/api/v1/chat", {"message": UNANSWERABLE, "stream": False, "retrieval": options})
     browse(
         "a_record_is_reviewed", readers.ada, question=QUESTION, withheld=UNANSWERABLE,
         answer="Stripe webhook retries", title="Billing outage",

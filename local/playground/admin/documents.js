@@ -12,6 +12,7 @@ const ORDERS = [
 ];
 const TITLES_IN_QUESTION = 3;
 const KINDS = { failed: "failed", completed: "completed" };
+const visibleTo = (row) => (row.owner_id ? "only its owner" : "all members");
 const link = (id, text) => el("a", { href: `#admin=documents&collection=${encodeURIComponent(id)}`, text });
 
 export async function show(place, context) {
@@ -25,7 +26,7 @@ async function showCollections(place, context) {
     ["Collection", (row) => pair(link(row.id, row.name), row.description)],
     ...orgColumn(context),
     ["Documents", (row) => row.document_count.toLocaleString("en")],
-    ["Visible to", (row) => (row.owner_id ? "its owner" : "the org")],
+    ["Visible to", visibleTo],
     ["Created", (row) => day(row.created_at)],
     ["", (row) => rowButton("Delete", row.name, () => remove(row))],
   ];
@@ -59,10 +60,10 @@ async function showDocuments(place, context, id) {
   const selection = () => boxes().filter((box) => box.checked);
 
   const columns = [
-    ["Select", (row) => el("input", { type: "checkbox", value: row.id, "data-title": row.title, "aria-label": `Select: ${row.title}`, onchange: showBulk })],
-    ["Document", (row) => pair(row.title, row.filename !== row.title && row.filename)],
+    ["Select", (row) => el("label", { class: "tick pad" }, el("input", { type: "checkbox", value: row.id, "data-title": row.title, "aria-label": `Select: ${row.title}`, onchange: showBulk }))],
+    ["Document", (row) => pair(row.title, `${row.filename && row.filename !== row.title ? `${row.filename}, ` : ""}id ${row.id}`)],
     ["State", (row) => pair(tag(row.status, KINDS[row.status]), row.error?.message)],
-    ["Visible to", (row) => (row.owner_id ? "its owner" : "the org")],
+    ["Visible to", visibleTo],
     ["Chunks", (row) => row.chunk_count.toLocaleString("en")],
     ["Size", (row) => size(row.size_bytes)],
     ["Added", (row) => day(row.created_at)],

@@ -1,7 +1,7 @@
 // Audit events: which user did what in which namespace of the knowledge API, without any text; quotas of tokens, and changes of members.
 
 import { el } from "../dom.js";
-import { PAGE, field, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
+import { PAGE, breakable, field, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
 
 const EVENTS = [["", "all"], "knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete", "quota.alert", "quota.exceeded", "member.put", "member.remove"];
 
@@ -11,7 +11,7 @@ export async function show(place, context) {
   const namespace = el("input", { type: "search", maxlength: "255", placeholder: "all" });
   const columns = [
     ["Time", (row) => time(row.created_at)],
-    ["Event", (row) => row.event],
+    ["Event", (row) => breakable(row.event)],
     ["User", (row) => userName(names, row.user_id)],
     ...orgColumn(context),
     ["Namespace, quota or member", (row) => row.namespace],
@@ -32,8 +32,8 @@ export async function show(place, context) {
   event.onchange = namespace.onchange = () => context.attempt(list.restart);
   await list.reload();
   place.append(
-    el("p", { class: "quiet", text: "Requests of the knowledge API, changes of members, and quotas of tokens that an alert or the limit has reached. An event has counts and a score, and never a text or a question." }),
-    el("div", { class: "row filters" }, field("Event", event), field("Namespace", namespace)),
+    el("p", { class: "quiet", text: "Requests to the knowledge API, changes of members, and token quotas that reached their alert or limit. Events have counts and a score, never a text or a question." }),
+    el("div", { class: "row filters" }, field("Event", event), field("Namespace, quota or member", namespace)),
     list.place,
   );
 }

@@ -4,12 +4,12 @@ import { count, el, show as fill } from "../dom.js";
 import { PAGE, button, field, orgColumn, pages, pair, rowButton, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const STATES = [["", "all"], "waiting", "running", "failed"];
-const QUEUES = { documents: "Documents to ingest", extractions: "Entities to extract", deliveries: "Webhook deliveries", removals: "Files to remove", sources: "Sources to list" };
+const QUEUES = { documents: "Documents to ingest", extractions: "Entities to extract", deliveries: "Webhook events to deliver", removals: "Files to remove", sources: "Sources to list" };
 const KINDS = { failed: "failed", running: "completed" };
 
 export async function show(place, context) {
   const names = await userNames(context);
-  const lengths = el("div");
+  const lengths = el("div", { class: "list" });
   const state = select(STATES, {}, context.parameters.get("state"));
   const columns = [
     ["Document", (row) => pair(row.title, row.collection)],
@@ -42,7 +42,7 @@ export async function show(place, context) {
     });
   const refresh = async () => {
     const [health] = await Promise.all([context.api.get("/api/v1/health"), list.reload()]);
-    fill(lengths, health.details?.queue && queues(health.details.queue));
+    fill(lengths, ...(health.details?.queue ? [el("h3", { text: "Waiting" }), queues(health.details.queue)] : []));
   };
   state.onchange = () => context.attempt(list.restart);
   await refresh();
@@ -56,5 +56,5 @@ function queues(lengths) {
     const detail = oldest > 60 ? `the oldest has been due for ${Math.round(oldest / 60).toLocaleString("en")} min` : running ? `${running.toLocaleString("en")} running` : "";
     return el("div", {}, el("dt", { text: title }), el("dd", { text: waiting.toLocaleString("en") }), detail && el("dd", { class: "quiet small", text: detail }));
   });
-  return el("dl", { class: "tiles", "aria-label": "Waiting" }, ...tiles);
+  return el("dl", { class: "tiles" }, ...tiles);
 }

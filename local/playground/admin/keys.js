@@ -20,16 +20,16 @@ const USES = [
   ["Administration by program", ["admin"]],
 ];
 const LIFETIMES = [
-  ["30", "30 days"],
-  ["90", "90 days"],
-  ["365", "a year"],
-  ["", "no end"],
+  ["30", "in 30 days"],
+  ["90", "in 90 days"],
+  ["365", "in a year"],
+  ["", "never"],
 ];
 const OVERLAPS = [
-  ["0", "not at all"],
-  ["3600", "an hour"],
-  ["86400", "a day"],
-  ["604800", "a week"],
+  ["0", "stops working at once"],
+  ["3600", "works one more hour"],
+  ["86400", "works one more day"],
+  ["604800", "works one more week"],
 ];
 const DAY = 86_400_000;
 
@@ -38,17 +38,18 @@ export async function show(place, context) {
   const list = el("div", { class: "list" });
   const secretPlace = el("div", { "aria-live": "polite" });
   const overlap = select(OVERLAPS, {}, "0");
+  const rotation = el("div", { class: "row filters" }, field("Old key after a rotation", overlap));
   const names = await userNames(context);
 
   async function load() {
     const { keys } = await api.get("/api/keys");
+    rotation.hidden = !keys.some(canRotate);
     fill(list, table("API keys", columns, keys, "No API keys yet."));
   }
   // The list comes first, so that a click after the secret appears is on a row of the new list.
   const loadAndShow = (content) => load().finally(() => fill(secretPlace, content));
   const rotate = async (key) => {
-    const rest = overlap.value === "0" ? "stops working at once" : `works for ${OVERLAPS.find(([value]) => value === overlap.value)[1]} more`;
-    if (!confirm(`Replace the key “${key.name}” by a new one? The old key ${rest}.`)) return;
+    if (!confirm(`Replace the key “${key.name}” by a new one? The old key ${overlap.selectedOptions[0].text}.`)) return;
     await context.attempt(async () => {
       const newKey = await api.post(`/api/keys/${key.id}/rotate`, { overlap_seconds: Number(overlap.value) });
       await loadAndShow(secret(`The new key “${newKey.name}”.`, newKey.key));
@@ -62,6 +63,7 @@ export async function show(place, context) {
       context.say(`The key “${key.name}” is revoked.`);
     });
   };
+  const canRotate = (key) => isValid(key) && context.who.sub === key.owner_id;
   const columns = [
     ["Key", (key) => pair(key.name, el("code", { text: `${key.prefix}…` }))],
     ["State", (key) => state(key)],
@@ -71,7 +73,7 @@ export async function show(place, context) {
     ["Created", (key) => day(key.created_at)],
     ["Last used", (key) => time(key.last_used_at)],
     ["Expires", (key) => (key.expires_at ? day(key.expires_at) : "never")],
-    ["", (key) => isValid(key) && el("div", { class: "row" }, context.who.sub === key.owner_id && rowButton("Rotate", key.name, () => rotate(key)), rowButton("Revoke", key.name, () => revoke(key)))],
+    ["", (key) => isValid(key) && el("div", { class: "row" }, canRotate(key) && rowButton("Rotate", key.name, () => rotate(key)), rowButton("Revoke", key.name, () => revoke(key)))],
   ];
   await load();
   const collections = await collectionsOf(api);
@@ -79,7 +81,7 @@ export async function show(place, context) {
     place,
     secretPlace,
     el("details", {}, el("summary", { text: "New API key" }), creation()),
-    el("div", { class: "row filters" }, field("After a rotation the old key works for", overlap)),
+    rotation,
     list,
   );
 
@@ -124,7 +126,7 @@ export async function show(place, context) {
       context.severalOrgs && field("Organization", org),
       field("Use", use, "It selects the scopes below."),
       field("Collection", collection),
-      field("Expires in", lifetime),
+      field("Expires", lifetime),
       el("fieldset", {}, el("legend", { text: "The key may" }), ...scopes),
     );
   }

@@ -10,7 +10,7 @@ export async function show(place, context) {
   const { api } = context;
   const nameOf = (row) => row.name ?? row.user_id;
   const columns = [
-    ["Member", (row) => (row.name ? pair(row.name, row.user_id) : pair(el("code", { text: row.user_id })))],
+    ["Member", (row) => (row.name ? pair(row.name, `id ${row.user_id}`) : pair(el("code", { text: row.user_id })))],
     ["Role", (row) => tag(row.role ?? "member", row.role === "admin" ? "completed" : "")],
     ...orgColumn(context),
     ["Member since", (row) => day(row.created_at)],
@@ -69,8 +69,8 @@ export async function show(place, context) {
     return form(
       "Invite",
       add,
-      field("User id", id, "A user without an org sees it at the sign-in of this page."),
-      field("Name or address", name, "Admins see it in lists."),
+      field("User id", id, "A UUID. Users without an org see theirs when they sign in here."),
+      field("Name or e-mail", name, "Admins see it in lists."),
       field("Role", role),
       context.severalOrgs && field("Organization", org),
     );

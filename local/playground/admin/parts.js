@@ -4,7 +4,7 @@ import { el, show } from "../dom.js";
 
 const DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const UTC_DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
-const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 export const PAGE = 20;
 
@@ -15,17 +15,25 @@ export function day(text) {
   return el("time", { class: "date", datetime: text, text: format.format(new Date(text)) });
 }
 
-export const time = (text) => (text ? el("time", { datetime: text, title: text, text: TIME.format(new Date(text)) }) : "–");
+/** A time, which breaks between day and clock alone; a dash for none. */
+export function time(text) {
+  if (!text) return "–";
+  const at = new Date(text);
+  return el("time", { datetime: text, title: text }, el("span", { class: "date", text: `${DATE.format(at)},` }), ` ${CLOCK.format(at)}`);
+}
 
 export function size(bytes) {
   if (bytes === null) return "–";
   let unit = 0;
   for (; bytes >= 1000 && unit < UNITS.length - 1; unit++) bytes /= 1000;
-  return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${UNITS[unit]}`;
+  return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)}\u00a0${UNITS[unit]}`;
 }
 
 /** A word in a box; `kind` is completed, failed or nothing. */
 export const tag = (text, kind = "") => el("span", { class: `tag ${kind}`, text });
+
+/** A name or an address. It breaks where a line has no room for it, after a dot, a slash or an underscore. */
+export const breakable = (text) => el("span", { class: "breakable" }, ...text.split(/(?<=[._/])(?=\w)/).flatMap((part) => [part, el("wbr")]));
 
 /** A text with a smaller one below it. */
 export const pair = (main, detail) => el("div", {}, el("span", { class: "main" }, main), detail && el("span", { class: "quiet small" }, detail));

@@ -1,17 +1,21 @@
 // Recorded requests: the setting, a summary, the list with filters, and the explanation of one record with its label.
 
 import { count, el, milliseconds, number, show as fill } from "../dom.js";
+import { plain } from "../markdown.js";
 import { PAGE, button, checkbox, field, form, orgColumn, pages, pair, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const ANSWERED = [["", "all"], ["true", "answered"], ["false", "withheld"]];
 const RATINGS = [["", "all"], ["up", "good"], ["down", "bad"]];
 const LABELLED = [["", "all"], ["true", "labelled"], ["false", "not labelled"]];
 const ORDERS = [["created_at", "newest first"], ["milliseconds", "slowest first"]];
+// Of the text of a passage, in characters.
+const EXCERPT = 300;
 const VERDICTS = [["", "no label"], ["right", "right"], ["wrong", "wrong"]];
 const path = (id) => `/api/v1/records/${encodeURIComponent(id)}`;
 const result = (row) => tag(row.answered ? "answered" : "withheld", row.answered ? "completed" : "");
 const keyOf = (row) => row.key_id && `key ${row.key_name ?? row.key_id.slice(0, 8)}`;
-const rating = ({ feedback }) => (feedback ? pair(feedback.rating === "up" ? "good" : "bad", feedback.reason) : "–");
+const grade = (feedback) => (feedback.rating === "up" ? "good" : "bad");
+const rating = ({ feedback }) => (feedback ? pair(grade(feedback), feedback.reason) : "–");
 
 export async function show(place, context) {
   const id = context.parameters.get("record");
@@ -24,7 +28,7 @@ async function showRecords(place, context) {
   const names = await userNames(context);
   const filters = { answered: select(ANSWERED), rating: select(RATINGS), labelled: select(LABELLED), sort_by: select(ORDERS) };
   const columns = [
-    ["Question", (row) => pair(el("a", { href: `#admin=records&record=${row.id}`, text: row.question }), `${row.function}, ${milliseconds(row.milliseconds)}`)],
+    ["Question", (row) => pair(el("a", { href: `#admin=records&record=${row.id}`, text: row.question }), `${row.function} request, ${milliseconds(row.milliseconds)}`)],
     ["Result", (row) => pair(result(row), `${row.level} confidence`)],
     ["Rating", rating],
     ["Label", (row) => row.label?.verdict ?? "–"],
@@ -61,44 +65,47 @@ async function showRecords(place, context) {
 
 function recordingIsOff(context, orgs) {
   const names = context.severalOrgs ? ` for ${orgs.map((id) => context.nameOf(id)).join(", ")}` : "";
-  return `Recording is off${names}: questions and answers are not stored. To store them, enter a number of days under Setting.`;
+  return `Recording is off${names}: questions and answers are not stored. To store them, enter a number of days under Recording.`;
 }
 
 /** A form for the retention of each org. `say` is called with the ids of the orgs that record no requests. */
 async function settingsOf(context, say) {
   const { api } = context;
-  const off = new Set();
-  const note = (id, days) => {
-    if (days) off.delete(id);
-    else off.add(id);
+  // The days of each org, null where nothing is recorded.
+  const retention = new Map();
+  const title = el("summary");
+  const showState = () => {
+    const states = [...retention].map(([id, days]) => `${context.severalOrgs ? `${context.nameOf(id)} ` : ""}${days ? count(days, "day") : "off"}`);
+    title.textContent = `Recording: ${states.join(", ")}`;
+    say([...retention.keys()].filter((id) => !retention.get(id)));
   };
   const made = context.orgs.map(async ({ id }) => {
     const { retention_days: days } = await api.get(`/api/v1/records/settings?org_id=${id}`);
-    note(id, days);
+    retention.set(id, days);
     const input = el("input", { type: "number", min: "1", max: "3650", value: days ?? "", placeholder: "off" });
     const save = async () => {
       const next = input.value ? Number(input.value) : null;
       if (next === null && !confirm("Stop recording, and delete all records of the org? This cannot be undone.")) return;
       await context.attempt(async () => {
         await api.patch("/api/v1/records/settings", { org_id: id, retention_days: next });
-        note(id, next);
-        say([...off]);
-        context.say(next ? `Requests are recorded for ${count(next, "day")}.` : "Requests are no longer recorded.");
+        retention.set(id, next);
+        showState();
+        context.say(next ? `Requests are recorded for ${count(next, "day")}. In the first minute, some may be left out.` : "Requests are no longer recorded.");
       });
     };
-    const label = `Days for which requests${context.severalOrgs ? ` of ${context.nameOf(id)}` : ""} are recorded; empty for none`;
+    const label = `Days to keep each request${context.severalOrgs ? ` of ${context.nameOf(id)}` : ""}; empty: nothing is recorded`;
     return form("Save", save, field(label, input, "Admins then read the members' questions and answers. Tell the members."));
   });
   const forms = await Promise.all(made);
-  say([...off]);
-  return el("details", {}, el("summary", { text: "Setting" }), ...forms);
+  showState();
+  return el("details", {}, title, ...forms);
 }
 
 function summarized(summary) {
   const shares = [
     count(summary.requests, "request"),
     `${summary.answered} answered, ${summary.withheld} withheld`,
-    `${summary.rated_up} good, ${summary.rated_down} bad`,
+    `rated ${summary.rated_up} good, ${summary.rated_down} bad`,
     summary.requests > 0 && `median ${milliseconds(summary.p50_ms)}, 95th percentile ${milliseconds(summary.p95_ms)}`,
   ];
   return el(
@@ -126,13 +133,13 @@ async function showRecord(place, context, id) {
     place,
     el("p", {}, el("a", { href: "#admin=records", text: "All records" })),
     el("h3", { text: record.question }),
-    el("p", {}, result(record), ` ${record.confidence.level} confidence, score ${number(record.confidence.score)}; ${record.function}, ${milliseconds(record.milliseconds)}, `, time(record.created_at), record.key_id && `, ${keyOf(record)}`),
+    el("p", {}, result(record), ` ${record.confidence.level} confidence, score ${number(record.confidence.score)}; ${record.function} request, ${milliseconds(record.milliseconds)}, `, time(record.created_at), record.key_id && `, ${keyOf(record)}`),
     el("ul", { class: "quiet" }, ...record.confidence.because.map((reason) => el("li", { text: reason }))),
     !record.is_complete && el("p", { class: "quiet", text: "You do not see a passage of this answer any more, or it was changed. Its text is left out." }),
     record.answer && el("blockquote", { class: "answer", text: record.answer }),
-    record.feedback && el("p", {}, "Rating by the user: ", rating(record)),
+    record.feedback && el("p", { text: `Rating by the user: ${[grade(record.feedback), record.feedback.reason].filter(Boolean).join(", ")}` }),
     el("h3", { text: "Searches" }),
-    el("ul", {}, ...record.queries.map((query) => el("li", {}, el("span", { text: query.text ?? "A rewritten question, left out." }), el("span", { class: "quiet small", text: ` ${JSON.stringify(query.options)}` })))),
+    el("ul", {}, ...record.queries.map((query) => el("li", {}, el("span", { text: query.text ?? "A rewritten question, left out." }), el("span", { class: "quiet small", text: ` ${worded(query.options)}` })))),
     el("h3", { text: "Passages" }),
     passages(record),
     generation(record.generation),
@@ -144,19 +151,34 @@ async function showRecord(place, context, id) {
   );
 }
 
+/** The options of a search in words, without the org: it is the admin's own. */
+function worded(options) {
+  if (Array.isArray(options)) return options.map(worded).join(" or ");
+  if (options === null || typeof options !== "object") return String(options);
+  const { filters: _filters, org_id: _org, ...rest } = { ...options, ...options.filters };
+  return Object.entries(rest).map(([key, value]) => (value === true ? key : value === false ? `no ${key}` : `${key.replaceAll("_", " ")} ${worded(value)}`)).join(", ");
+}
+
+/** The beginning of a passage as a reader sees it, up to the end of a word. */
+function excerpt(text) {
+  const all = plain(text);
+  return all.length > EXCERPT ? `${all.slice(0, EXCERPT).replace(/\s+\S*$/, "")} …` : all;
+}
+
 function passages(record) {
   const legs = (row) => row.legs.map(({ leg, rank, score }) => `${leg} ${rank} (${number(score)})`).join(", ");
   const columns = [
     ["Rank", (row) => row.rank],
-    ["Passage", (row) => pair(row.title ?? "not visible", row.text?.slice(0, 300))],
+    ["Passage", (row) => pair(row.title ?? "not visible", row.text && excerpt(row.text))],
     ["Score", (row) => number(row.score)],
-    ["Rank and score by leg", (row) => legs(row) || "–"],
+    ["Found by (rank, score)", (row) => legs(row) || "–"],
   ];
   return table("Passages", columns, record.passages, "Nothing was found.");
 }
 
 function generation(made) {
   if (!made) return el("p", { class: "quiet", text: "No model was called." });
+  if (made.model === "extractive") return el("p", { class: "quiet", text: "No model was called: the answer has the documents' own sentences." });
   const tokens = `${made.model}: ${made.prompt_tokens.toLocaleString("en")} tokens of prompt, ${made.completion_tokens.toLocaleString("en")} of completion`;
   if (!made.prompt) return el("p", { class: "quiet", text: tokens });
   const messages = made.prompt.map(({ role, content }) => el("p", { class: "verbatim" }, el("b", { text: `${role}: ` }), content));
@@ -183,7 +205,7 @@ function labelForm(context, record) {
     save,
     field(record.answered ? "Was the answer right?" : "Was it right not to answer?", verdict),
     boxes.length > 0 && el("fieldset", {}, el("legend", { text: "Documents that answer the question" }), ...boxes),
-    field("Ids of other documents that answer it", others),
+    field("Other documents that answer it, by id", others, "The list of documents shows the ids. Separate several with spaces."),
   );
 }
 

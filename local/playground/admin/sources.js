@@ -1,9 +1,10 @@
 // Sources of the org: websites and buckets that the worker follows.
 
 import { el, show as fill } from "../dom.js";
-import { field, form, orgColumn, pair, rowButton, select, table, tag, time } from "./parts.js";
+import { breakable, field, form, orgColumn, pair, rowButton, select, table, tag, time } from "./parts.js";
 
 const INTERVALS = [[3600, "every hour"], [86_400, "every day"], [604_800, "every week"]];
+const EXAMPLE = "https://example.com/docs";
 const ROUTE = "/api/v1/sources";
 
 export async function show(place, context) {
@@ -26,7 +27,7 @@ export async function show(place, context) {
   };
   const address = (row) => `${ROUTE}/${row.id}`;
   const columns = [
-    ["Address", (row) => pair(row.address, names.get(row.collection_id))],
+    ["Address", (row) => pair(breakable(row.address), names.get(row.collection_id))],
     ["State", (row) => state(row)],
     ...orgColumn(context),
     ["Last run", (row) => lastRun(row.last_run)],
@@ -51,7 +52,7 @@ export async function show(place, context) {
   function creation() {
     const collection = select([...names]);
     const kind = select([["website", "Website"], ["bucket", "Bucket"]]);
-    const url = el("input", { required: true, maxlength: "2000", placeholder: "https://docs.example.com/guide" });
+    const url = el("input", { required: true, maxlength: "2000", placeholder: EXAMPLE });
     const interval = select(INTERVALS.map(([seconds, text]) => [String(seconds), text]), {}, "86400");
     const endpoint = el("input", { type: "url", maxlength: "500", placeholder: "https://s3.example.com" });
     const key = el("input", { maxlength: "4000" });
@@ -62,7 +63,7 @@ export async function show(place, context) {
       field("Secret access key", secret));
     kind.onchange = () => {
       ofBuckets.hidden = kind.value !== "bucket";
-      url.placeholder = ofBuckets.hidden ? "https://docs.example.com/guide" : "s3://bucket/prefix";
+      url.placeholder = ofBuckets.hidden ? EXAMPLE : "s3://bucket/prefix";
     };
     const create = (sheet) =>
       context.attempt(async () => {
@@ -92,11 +93,14 @@ export async function show(place, context) {
 
 function state(row) {
   if (!row.enabled) return tag("disabled", "failed");
-  return row.last_run?.error ? pair(tag(row.status, "failed"), row.last_run.error.message) : tag(row.status, row.status === "waiting" ? "completed" : "");
+  if (row.status === "running") return tag("running");
+  if (row.last_run?.error) return pair(tag("last run failed", "failed"), row.last_run.error.message);
+  return row.last_run?.finished_at ? tag("up to date", "completed") : tag("not run yet");
 }
 
 function lastRun(run) {
   if (!run) return "–";
+  if (run.error && !run.listed) return time(run.finished_at ?? run.started_at);
   const counts = `${run.listed} listed, ${run.stored} stored, ${run.deleted} deleted, ${run.failed} failed`;
   const leftOut = Object.entries(run.left_out).map(([reason, count]) => `, ${count} left out (${reason.replaceAll("_", " ")})`);
   return pair(time(run.finished_at ?? run.started_at), counts + leftOut.join(""));

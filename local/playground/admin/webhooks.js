@@ -1,7 +1,7 @@
 // Webhooks of the org, and the deliveries of one.
 
 import { el, show as fill } from "../dom.js";
-import { PAGE, checkbox, field, form, orgColumn, pages, pair, rowButton, secret, select, table, tag, time } from "./parts.js";
+import { PAGE, breakable, checkbox, field, form, orgColumn, pages, pair, rowButton, secret, select, table, tag, time } from "./parts.js";
 
 const EVENTS = [
   "collection.created",
@@ -15,6 +15,13 @@ const EVENTS = [
   "quota.exceeded",
 ];
 const KINDS = { failed: "failed", delivered: "completed" };
+const ERRORS = {
+  address_refused: "The address is not public.",
+  refused: "The address answered with an error.",
+  timed_out: "The address did not answer in time.",
+  unreachable: "The address could not be reached.",
+  webhook_disabled: "The webhook was disabled.",
+};
 
 export async function show(place, context) {
   const id = context.parameters.get("webhook");
@@ -42,10 +49,10 @@ async function showWebhooks(place, context) {
   };
   const address = (row) => `/api/v1/webhooks/${row.id}`;
   const columns = [
-    ["Address", (row) => pair(row.url, row.description)],
+    ["Address", (row) => pair(breakable(row.url), row.description)],
     ["State", (row) => state(row)],
     ...orgColumn(context),
-    ["Events", (row) => row.events.join(", ")],
+    ["Events", (row) => el("span", {}, ...row.events.join(", ").split(" ").flatMap((name) => [breakable(name), " "]))],
     ["Created", (row) => time(row.created_at)],
     [
       "",
@@ -100,12 +107,12 @@ async function showDeliveries(place, context, id) {
   const address = `/api/v1/webhooks/${encodeURIComponent(id)}`;
   const webhook = await context.api.get(address);
   const columns = [
-    ["Event", (row) => pair(row.type, row.data.object.name ?? row.data.object.id ?? row.data.object.quota)],
-    ["State", (row) => pair(tag(row.status, KINDS[row.status]), row.error)],
+    ["Event", (row) => pair(breakable(row.type), row.data.object.name ?? row.data.object.quota ?? `document ${row.data.object.id}`)],
+    ["State", (row) => pair(tag(row.status, KINDS[row.status]), ERRORS[row.error] ?? row.error)],
     ["Response", (row) => row.response_status ?? "–"],
     ["Attempts", (row) => row.attempts],
     ["Created", (row) => time(row.created_at)],
-    ["Finished", (row) => (row.next_attempt_at ? el("span", {}, "next attempt ", time(row.next_attempt_at)) : time(row.finished_at))],
+    ["Finished or next attempt", (row) => (row.next_attempt_at ? el("span", {}, "next attempt ", time(row.next_attempt_at)) : time(row.finished_at))],
     ["", (row) => row.status !== "waiting" && rowButton("Send again", `${row.type}, ${row.event_id}`, () => repeat(row))],
   ];
   const list = pages(
@@ -120,5 +127,5 @@ async function showDeliveries(place, context, id) {
       context.say("The event will be sent again.");
     });
   await list.reload();
-  place.append(el("p", {}, el("a", { href: "#admin=webhooks", text: "All webhooks" }), ` / ${webhook.url}`), list.place);
+  place.append(el("p", {}, el("a", { href: "#admin=webhooks", text: "All webhooks" }), ` / ${webhook.url}`), el("h3", { text: "Deliveries" }), list.place);
 }
