@@ -10,7 +10,7 @@ from shared.api.dependencies import Container
 from shared.documents import collections
 from shared.types import Principal, Scope
 
-# When a user enters a key, Dify takes every status but 403, 404 and 502 for that of a correct one.
+# When a user enters a key, Dify refuses it for 403, 404 and 502 alone.
 app = create_app(wire, "dify", errors=(400, 403, 404, 413, 429, 500, 503), unauthorized_status=403)
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_bearer_alone)]
@@ -21,7 +21,7 @@ def retrieve(caller: Searcher, services: Container, body: wire.RetrievalRequest)
     query = body.to_query()
     result = pipeline.search(services, caller, query)
     if not result.matches:
-        # The search knows a name that does not exist, but not an id: then this raises NotFound.
+        # For an unknown name the search raises NotFound, for an unknown id this does.
         for collection in query.filters.collection_ids:
             collections.get(services.database, caller, collection)
     return wire.RetrievalResponse.of(body, result)

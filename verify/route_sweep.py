@@ -106,7 +106,7 @@ def _on_operators_route(group: Group, token: str | None) -> Group:
 
 
 def _forbidden_to_unauthenticated(group: Group) -> Group:
-    """The group's attacks, of which 403 refuses those that are otherwise refused by 401 alone."""
+    """The group's attacks, with 403 in the place of 401 alone."""
     attacks = (
         replace(attack, statuses=frozenset({403})) if attack.statuses == {NOT_AUTHENTICATED} else attack
         for attack in group.attacks

@@ -16,11 +16,10 @@ export function results(place, answer, open, nameOf) {
     `${count(how.considered, "chunk")} considered`,
     how.exact && "all compared",
     how.reranked_by && `reranked by ${how.reranked_by}`,
-    how.rerank_failed && "not reranked",
   ];
   show(
     place,
-    el("details", { class: "quiet" }, el("summary", { text: `${count(answer.total_results, "result")}, best first` }), parts.filter(Boolean).join(" · ")),
+    el("details", { class: "quiet" }, el("summary", { text: `${count(answer.total_results, "result")}, best first${how.rerank_failed ? "; not reranked" : ""}` }), parts.filter(Boolean).join(" · ")),
     el("ol", { class: "results" }, ...answer.results.map((result) => row(result, open, isAmbiguous(result, answer.results) && nameOf(result.collection_id)))),
   );
 }

@@ -79,6 +79,7 @@ export class Turn {
   end() {
     this.#text.end();
     this.#answer.setAttribute("aria-busy", "false");
+    if (!this.metadata || this.metadata.withheld) return;
     const cited = new Set(Array.from(this.#answer.querySelectorAll(".pill"), (pill) => pill.textContent));
     for (const source of this.#sources.querySelectorAll(".source")) {
       if (cited.has(source.firstChild.textContent)) continue;
@@ -107,7 +108,7 @@ export class Turn {
 
   #finish({ metadata }) {
     this.metadata = metadata;
-    if (metadata.withheld && this.#found.length) this.#sources.before(el("p", { class: "quiet", text: "The nearest passages, none of which answers the question:" }));
+    if (metadata.withheld && this.#found.length) this.#sources.before(el("p", { class: "quiet", text: "The closest passages, with too little confidence for an answer:" }));
     const asked = metadata.is_follow_up && metadata.search_query;
     show(
       this.#foot,

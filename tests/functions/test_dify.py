@@ -75,7 +75,7 @@ def test_the_check_of_a_new_connection_accepts_a_key_and_refuses_others(people: 
 
 
 def test_a_collection_is_found_by_its_id_and_its_name(people: People, services: Services, world: World):
-    ann, own = people.ann, {"team": "billing", "uri": "ours"}
+    ann, own = people.ann, {"team": "billing", "uri": "ours", "document_id": "another"}
     fields = {"uri": "https://notion.example/a", "metadata": own}
     document = put(services, ann, "docs", "Billing outage", OUTAGE, **fields)
     put(services, ann, "others", "Elsewhere", OUTAGE)
@@ -87,7 +87,7 @@ def test_a_collection_is_found_by_its_id_and_its_name(people: People, services: 
         assert (record["title"], record["content"]) == ("Billing outage", OUTAGE)
         assert 0 < record["score"] <= 1
         assert record["metadata"].pop("chunk_id")
-        # A key of the document's own metadata stays as it is.
+        # Other keys of the document's own metadata stay as they are.
         assert record["metadata"] == {**PLACE, **own, "document_id": document.removeprefix("doc_")}
     (elsewhere,) = records_of(ask(ann, "others"))
     assert set(elsewhere["metadata"]) == {"document_id", "chunk_id", *PLACE}

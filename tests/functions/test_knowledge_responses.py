@@ -86,7 +86,8 @@ def test_a_denied_author_and_date_are_in_no_answer_and_count_as_missing(people: 
     assert "(2031-12-01)" in allowed["answer"]
     assert not [reason for reason in allowed["confidence_detail"]["because"] if "mentions" in reason]
     assert "(2031-12-01)" not in answer["answer"]
-    assert "mentions 2031-12-01, Halvorsen." in answer["confidence_detail"]["because"][-1]
+    reasons = answer["confidence_detail"]["because"]
+    assert any("mentions 2031-12-01, Halvorsen." in reason for reason in reasons)
 
 
 def test_the_same_text_without_a_name_is_the_same_document(people: People):

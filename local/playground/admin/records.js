@@ -85,12 +85,13 @@ async function settingsOf(context, say) {
     const input = el("input", { type: "number", min: "1", max: "3650", value: days ?? "", placeholder: "off" });
     const save = async () => {
       const next = input.value ? Number(input.value) : null;
+      const isFirst = !retention.get(id);
       if (next === null && !confirm("Stop recording, and delete all records of the org? This cannot be undone.")) return;
       await context.attempt(async () => {
         await api.patch("/api/v1/records/settings", { org_id: id, retention_days: next });
         retention.set(id, next);
         showState();
-        context.say(next ? `Requests are recorded for ${count(next, "day")}. In the first minute, some may be left out.` : "Requests are no longer recorded.");
+        context.say(next ? `Requests are recorded for ${count(next, "day")}.${isFirst ? " In the first minute, some may be left out." : ""}` : "Requests are no longer recorded.");
       });
     };
     const label = `Days to keep each request${context.severalOrgs ? ` of ${context.nameOf(id)}` : ""}; empty: nothing is recorded`;
@@ -151,13 +152,17 @@ async function showRecord(place, context, id) {
   );
 }
 
-/** The options of a search in words, without the org: it is the admin's own. */
+/** The options of a search in words, without the org, and its filter on metadata as it was sent. */
 function worded(options) {
-  if (Array.isArray(options)) return options.map(worded).join(" or ");
-  if (options === null || typeof options !== "object") return String(options);
-  const { filters: _filters, org_id: _org, ...rest } = { ...options, ...options.filters };
-  return Object.entries(rest).map(([key, value]) => (value === true ? key : value === false ? `no ${key}` : `${key.replaceAll("_", " ")} ${worded(value)}`)).join(", ");
+  const { filters: _filters, org_id: _org, metadata = {}, ...rest } = { ...options, ...options.filters };
+  const flags = Object.entries(rest).map(([key, value]) => (value === true ? key : value === false ? `no ${key}` : `${key.replaceAll("_", " ")} ${[value].flat().join(" or ")}`));
+  const conditions = Object.entries(metadata).map(([key, value]) => `metadata ${key} ${compared(value)}`);
+  return [...flags, ...conditions].join(", ");
 }
+
+const isOperators = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const compared = (value) => (isOperators(value) ? Object.entries(value).map(([operator, operand]) => `${operator} ${said(operand)}`).join(" ") : said(value));
+const said = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 /** The beginning of a passage as a reader sees it, up to the end of a word. */
 function excerpt(text) {

@@ -94,7 +94,8 @@ export async function show(place, context) {
 function state(row) {
   if (!row.enabled) return tag("disabled", "failed");
   if (row.status === "running") return tag("running");
-  if (row.last_run?.error) return pair(tag("last run failed", "failed"), row.last_run.error.message);
+  const { error, listed, failed } = row.last_run ?? {};
+  if (error) return pair(tag(listed ? `${failed} failed` : "last run failed", "failed"), error.message);
   return row.last_run?.finished_at ? tag("up to date", "completed") : tag("not run yet");
 }
 

@@ -21,7 +21,7 @@ export async function show(place, context) {
     !stats.is_complete && el("p", { class: "quiet", text: "The org has more rows than are counted here: the totals are lower bounds." }),
     el("div", { class: "row head" }, el("h3", { text: "Calls by day" }), field("Period", choice)),
     chart,
-    el("p", { class: "quiet small", text: "A call is a request within the rate limit, by an API key or by a user of no other org. Days are in UTC; their numbers are kept for 90 days." }),
+    el("p", { class: "quiet small", text: "A call is a request within the rate limit, by an API key or by a user who belongs to this org alone. Days are in UTC; the counts are kept for 90 days." }),
   );
 }
 

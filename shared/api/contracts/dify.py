@@ -140,10 +140,11 @@ class RetrievalRequest(NullAsAbsent):
 
 
 def _metadata(match: Match) -> dict[str, Any]:
-    """The document's metadata, and those fields for a citation that the metadata do not have."""
-    ids = {"document_id": match.document_id, "chunk_id": match.chunk_id, "uri": match.uri}
-    citation = {name: value for name, value in {**ids, **location_of(match)}.items() if value is not None}
-    return {**citation, **match.metadata}
+    """The document's metadata, and fields for a citation: of the same names only the ids replace metadata."""
+    citation = {
+        name: value for name, value in {"uri": match.uri, **location_of(match)}.items() if value is not None
+    }
+    return {**citation, **match.metadata, "document_id": match.document_id, "chunk_id": match.chunk_id}
 
 
 class Record(ResponseModel):

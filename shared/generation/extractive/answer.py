@@ -7,10 +7,10 @@ from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
-from shared.generation.extractive.choice import choose, excerpts, newest_versions
+from shared.generation.extractive.choice import choose, excerpts, is_reason, newest_versions
 from shared.generation.extractive.scores import Embed, clause_of, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
-from shared.generation.question_form import QuestionForm, has_word, without_replaced
+from shared.generation.question_form import QuestionForm, without_replaced
 from shared.generation.value_tokens import has_value
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.function_words import Language
@@ -93,10 +93,11 @@ def _least_direct_score(
 ) -> float:
     """Less for a row, the line of a form, a list, a clause of the question's number, a reason, and for one of
     several questions: they have fewer words of the question."""
-    kinds = [candidates[one].kind for one in chosen]
-    is_list = len(kinds) > 1 and all(kind is StatementKind.ITEM for kind in kinds)
-    is_text = kinds[0] in (StatementKind.SENTENCE, StatementKind.ITEM) and not is_list
-    has_reason = form.reason and any(has_word(one.text, "reason", one.match.lang) for one in chosen)
+    first = candidates[chosen[0]]
+    lists = {(one.number, candidates[one].heading, candidates[one].kind) for one in chosen}
+    is_list = first.kind is StatementKind.ITEM and len(chosen) > 1 and len(lists) == 1
+    is_text = first.kind in (StatementKind.SENTENCE, StatementKind.ITEM) and not is_list
+    has_reason = any(is_reason(form, one, candidates) for one in chosen)
     is_part = form.parts > 1 or clause_of(chosen[0]) in form.words
     return weights.DIRECT_SCORE_OF_PART if has_reason or is_part or not is_text else weights.DIRECT_SCORE
 

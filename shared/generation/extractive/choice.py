@@ -94,8 +94,13 @@ class _Statements:
         return self.form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)
 
     def _is_reason(self, sentence: ExtractedSentence) -> bool:
-        text = after_heading(self.candidates[sentence].heading, sentence.text)
-        return self.form.reason and has_word(text, "reason", sentence.match.lang)
+        return is_reason(self.form, sentence, self.candidates)
+
+
+def is_reason(form: QuestionForm, sentence: ExtractedSentence, candidates: Candidates) -> bool:
+    """Whether the question asks for a reason and the statement or its heading gives one."""
+    text = after_heading(candidates[sentence].heading, sentence.text)
+    return form.reason and has_word(text, "reason", sentence.match.lang)
 
 
 def _of_missing_parts(

@@ -45,6 +45,8 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
             vectors = embed(texts, Role.DOCUMENT)
     except EmbeddingQuotaExceeded:
         vectors = None
+    if vectors and {*map(len, vectors)} != {len(vector or ())}:
+        raise ValueError("vectors of several lengths")
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
     shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)

@@ -108,11 +108,12 @@ def _link(entry: Any) -> str | None:
     """The address of an item of a feed: the text of its link, or of a link in Atom its attribute; or an id
     that is an address."""
     for link in entry.iterchildren("{*}link"):
-        if link.get("rel", "alternate") == "alternate" and (text := link.get("href") or link.text):
+        text = str(link.get("href") or link.text or "").strip()
+        if text and link.get("rel", "alternate") == "alternate":
             with suppress(ValueError):
-                return urljoin(link.base or "", str(text).strip())
-    text = _text(entry, "guid") or ""
-    return text if ADDRESS.match(text) else None
+                return urljoin(link.base or "", text)
+    guid = _text(entry, "guid") or ""
+    return guid if ADDRESS.match(guid) else None
 
 
 def robots(data: bytes) -> ParsedFile:

@@ -196,6 +196,8 @@ class Website:
                     code="too_many_sitemaps",
                 )
             download = self._download(sitemap, MAX_BYTES)
+            # A feed may list itself.
+            read.add(httpx.URL(download.url))
             parsed = parse_web("sitemap", download.data)
             if parsed["is_index"] and is_nested:
                 raise ListingRefused(
