@@ -588,3 +588,28 @@ def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: 
             draft = extract(question, [passage], cite([passage]), partial(embed, embedder), None, previous)
             (sentence,) = draft.sentences
             assert expected in sentence.text
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_direct"),
+    [
+        ("Which valve fills the northern tank?", "The valve fills the tank.", False),
+        ("Which valve fills the northern tank?", "- The valve fills the tank.", False),
+        (
+            "Which valve fills the northern tank?",
+            "| Valve | It fills |\n|---|---|\n| Valve V1 | the tank |",
+            True,
+        ),
+        ("Why does the valve fill the northern tank?", "The valve fills the tank because it rains.", True),
+    ],
+)
+def test_a_sentence_answers_directly_from_a_higher_score_than_a_row_and_a_reason(
+    question: str, text: str, is_direct: bool
+):
+    passage = match(text, "Note")
+
+    def embed(texts: Sequence[str], _: object) -> list[list[float]]:
+        return [[1.0], *([0.5] for _ in texts[1:])]
+
+    draft = extract(question, [passage], cite([passage]), embed)
+    assert draft.is_indirect is not is_direct
