@@ -13,7 +13,7 @@ from itertools import combinations
 from shared.generation.document_versions import version_of
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
-from shared.generation.value_tokens import NUMBER, YEAR, tokens_of
+from shared.generation.value_tokens import NUMBER_TOKEN, YEAR_TOKEN, tokens_of
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import MONTHS
 from shared.text.stemming import stem
@@ -123,21 +123,21 @@ def _read(sentence: ExtractedSentence) -> _Reading | None:
     frame = tuple("0" if position in positions else token for position, token in enumerate(tokens))
     values = tuple((tokens[position], _unit(tokens, position)) for position in positions)
     words = frozenset(stem(word) for word in frame if word not in STOPWORDS) - {"0"}
-    years = frozenset(value for value, _ in values if YEAR.fullmatch(value))
+    years = frozenset(value for value, _ in values if YEAR_TOKEN.fullmatch(value))
     return _Reading(sentence, frame, values, words, years, *version_of(sentence.match.title))
 
 
 def _is_value(tokens: Sequence[str], position: int) -> bool:
     token = tokens[position]
     if token in MONTHS:
-        return any(map(NUMBER.fullmatch, tokens[max(0, position - 1) : position + 2]))
-    return token in COUNTED or NUMBER.fullmatch(token) is not None
+        return any(map(NUMBER_TOKEN.fullmatch, tokens[max(0, position - 1) : position + 2]))
+    return token in COUNTED or NUMBER_TOKEN.fullmatch(token) is not None
 
 
 def _unit(tokens: Sequence[str], position: int) -> str:
     """The unit of a value. A number behind a word of content may be a label ("truck 27"): it has none."""
     before, value, after = ("", *tokens, "")[position : position + 3]
-    if ":" in value or YEAR.fullmatch(value) or {before, value, after} & MONTHS.keys():
+    if ":" in value or YEAR_TOKEN.fullmatch(value) or {before, value, after} & MONTHS.keys():
         return "time"
     counted = after if before in _FUNCTION_WORDS and after not in _FUNCTION_WORDS else ""
     return UNITS.get(after) or UNITS.get(before) or counted

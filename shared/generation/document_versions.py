@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 
-from shared.generation.value_tokens import NUMBER, YEAR, tokens_of
+from shared.generation.value_tokens import NUMBER_TOKEN, YEAR_TOKEN, tokens_of
 from shared.text.function_words import STOPWORDS
 from shared.text.language_detection import MONTHS
 from shared.text.word_lists import word_sets
@@ -47,11 +47,11 @@ def current_versions(question: str, matches: Sequence[Match]) -> list[Match]:
 def version_of(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
     """A title's words without years and revisions, and its years and revisions."""
     tokens = tokens_of(title)
-    dated = [token for token in tokens if YEAR.fullmatch(token)]
+    dated = [token for token in tokens if YEAR_TOKEN.fullmatch(token)]
     revised = [
         token
         for before, token in zip(["", *tokens], tokens, strict=False)
-        if _REVISION.fullmatch(token) or (before in _REVISION_WORDS and NUMBER.fullmatch(token))
+        if _REVISION.fullmatch(token) or (before in _REVISION_WORDS and NUMBER_TOKEN.fullmatch(token))
     ]
     words = {*tokens} - {*dated, *revised} - _REVISION_WORDS - MONTHS.keys() - STOPWORDS
     numbers = (

@@ -5,8 +5,8 @@ import re
 from shared.generation.grounding.numbers import COUNTED
 
 _TOKEN = re.compile(r"\w+(?:[-./,:'’]\w+)*|[%€$£°]\w*")
-NUMBER = re.compile(r"\d+(?:[-./,:'’]\d+)*")
-YEAR = re.compile(r"(?:19|20)\d\d(?:-\d\d)*")
+NUMBER_TOKEN = re.compile(r"\d+(?:[-./,:'’]\d+)*")
+YEAR_TOKEN = re.compile(r"(?:19|20)\d\d(?:-\d\d)*")
 
 
 def tokens_of(text: str) -> list[str]:

@@ -65,7 +65,8 @@ class _Statements:
 
     def _decides_or_explains(self, sentence: ExtractedSentence) -> bool:
         return (self._decides(sentence) and self._has_share(weights.MIN_SHARE_OF_DECIDER, sentence)) or (
-            self._is_reason(sentence) and self._has_share(weights.MIN_SHARE_OF_REASON, sentence)
+            is_reason(self.form, sentence, self.candidates)
+            and self._has_share(weights.MIN_SHARE_OF_REASON, sentence)
         )
 
     def _follows(self, sentence: ExtractedSentence) -> bool:
@@ -82,7 +83,7 @@ class _Statements:
                 self._has_share(share, sentence)
                 or has_word(sentence.text, "limits", sentence.match.lang)
                 or self._decides(sentence)
-                or self._is_reason(sentence)
+                or is_reason(self.form, sentence, self.candidates)
             )
         )
 
@@ -92,9 +93,6 @@ class _Statements:
 
     def _decides(self, sentence: ExtractedSentence) -> bool:
         return self.form.yes_or_no and has_word(sentence.text, "decides", sentence.match.lang)
-
-    def _is_reason(self, sentence: ExtractedSentence) -> bool:
-        return is_reason(self.form, sentence, self.candidates)
 
 
 def is_reason(form: QuestionForm, sentence: ExtractedSentence, candidates: Candidates) -> bool:

@@ -32,21 +32,6 @@ Scores = Mapping[ExtractedSentence, float]
 
 def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list[float] | None) -> Scores:
     """By the words alone for an org that has used up its tokens for embeddings."""
-    # Alone, an item, a row or an answer seldom names its subject.
-    texts = [
-        sentence.text if item.stands_alone else after_heading(item.heading, sentence.text)
-        for sentence, item in candidates.items()
-    ]
-    try:
-        if vector is None:
-            roles = [Role.QUESTION, *each_role(Role.DOCUMENT, texts)]
-            vector, *vectors = embed([form.text, *texts], roles)
-        else:
-            vectors = embed(texts, Role.DOCUMENT)
-    except EmbeddingQuotaExceeded:
-        vectors = None
-    if vectors and {*map(len, vectors)} != {len(vector or ())}:
-        raise ValueError("vectors of several lengths")
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
     shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)
@@ -82,18 +67,36 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         )
         return math.prod(factor for factor, applies in factors if applies)
 
-    if vector is None or vectors is None:
+    similarities = _similarities(form, candidates, embed, vector)
+    if similarities is None:
         return {one: share(one, item) * coverage(one, item) for one, item in candidates.items()}
-
-    def similarity(other: Sequence[float]) -> float:
-        product: float = sum(map(mul, vector, other))
-        return product
-
     return {
         sentence: share(sentence, item)
-        * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
-        for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
+        * (weights.SIMILARITY_WEIGHT * similarity + weights.WORD_WEIGHT * coverage(sentence, item))
+        for (sentence, item), similarity in zip(candidates.items(), similarities, strict=True)
     }
+
+
+def _similarities(
+    form: QuestionForm, candidates: Candidates, embed: Embed, vector: list[float] | None
+) -> list[float] | None:
+    """Of each candidate to the question; None for an org that has used up its tokens for embeddings."""
+    # Alone, an item, a row or an answer seldom names its subject.
+    texts = [
+        sentence.text if item.stands_alone else after_heading(item.heading, sentence.text)
+        for sentence, item in candidates.items()
+    ]
+    try:
+        if vector is None:
+            roles = [Role.QUESTION, *each_role(Role.DOCUMENT, texts)]
+            vector, *vectors = embed([form.text, *texts], roles)
+        else:
+            vectors = embed(texts, Role.DOCUMENT)
+    except EmbeddingQuotaExceeded:
+        return None
+    if any(len(other) != len(vector) for other in vectors):
+        raise ValueError("vectors of several lengths")
+    return [sum(map(mul, vector, other)) for other in vectors]
 
 
 def clause_of(sentence: ExtractedSentence) -> str:

@@ -11,8 +11,8 @@ SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE, SHARE_OF_TITLE = 0.3, 0.7, 0.3
 SHARE_OF_CONTEXT = 0.5
 # The least score of the best statement of a direct answer: of a sentence or an item, and of all others.
 DIRECT_SCORE, DIRECT_SCORE_OF_PART = 0.6, 0.5
-# Such an answer has excerpts of three passages. RANK_WEIGHT is added to the scores in the passage that the
-# search ranked first, half of it in the next one, a third of it in the one after that.
+# An answer that is not direct has excerpts of three passages. RANK_WEIGHT is added to the scores in the
+# passage that the search ranked first, half of it in the next one, a third of it in the one after that.
 EXCERPTS, EXCERPT_CHARACTERS, RANK_WEIGHT = 3, 300, 0.2
 # The least share of the best score, and that of a next sentence with a pronoun among its first words ("If she
 # cannot be reached, ...").

@@ -196,8 +196,7 @@ class Website:
                     code="too_many_sitemaps",
                 )
             download = self._download(sitemap, MAX_BYTES)
-            # A feed may list itself.
-            read.add(httpx.URL(download.url))
+            address = httpx.URL(download.url)
             parsed = parse_web("sitemap", download.data)
             if parsed["is_index"] and is_nested:
                 raise ListingRefused(
@@ -206,10 +205,11 @@ class Website:
                 )
             self.lists_all &= not parsed["is_feed"]
             for text, version in parsed["entries"]:
-                url = self._own(text, httpx.URL(download.url) if parsed["is_feed"] else None)
+                url = self._own(text, address if parsed["is_feed"] else None)
                 if url and parsed["is_index"]:
                     waiting.append((url, True))
-                elif url and url not in read and self._is_within(str(url)):
+                # A feed may list itself.
+                elif url and url not in (sitemap, address) and self._is_within(str(url)):
                     pages[str(url)] = version or pages.get(str(url))
             if len(pages) > self._max_items:
                 raise too_many_items(self._max_items)
