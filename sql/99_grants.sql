@@ -164,6 +164,7 @@ begin
       ('guarded', 'rag_cancel_load(uuid)'),
       ('guarded', 'rag_check_load(text,boolean)'),
       ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_check_upload(uuid,bigint)'),
       ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),

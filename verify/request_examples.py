@@ -252,6 +252,7 @@ ARGUMENTS: dict[str, Example] = {
         "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],
     },
     "rag_begin_upload": lambda _: {"name": "a.pdf", "size_bytes": 10},
+    "rag_check_upload": lambda _: {"size_bytes": 10},
     "rag_claim_jobs": lambda _: {"kind": "ingestion", "max_items": 1, "lease_seconds": 60},
     "rag_claim_calibration": lambda _: {"question_set": "another"},
     "rag_store_calibration": lambda _: {

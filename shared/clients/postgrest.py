@@ -121,6 +121,7 @@ class Database:
         *,
         idempotent: bool = False,
         long_timeout: bool = False,
+        first: tuple[str, Row] | None = None,
     ) -> Any:
         """The result of the SQL function for this caller: rows, or a scalar.
 
@@ -128,11 +129,17 @@ class Database:
         too many concurrent calls, for five. With
         `idempotent`, for calls that may be executed twice, so is a call whose connection broke. The time
         limit, retries included, is the time-out of the settings, or over a minute with `long_timeout`.
+        `first`: a function and arguments, a small call that each attempt makes before a large one.
         Raises a RagError, also for every error of SQL; its details name the subject of the call.
         """
 
         def attempt(principal: Principal) -> Any:
-            return retry(lambda: self._once(principal, function, arguments), PAUSES, wait)
+            return retry(lambda: send(principal), PAUSES, wait)
+
+        def send(principal: Principal) -> Any:
+            if first:
+                self._once(principal, *first)
+            return self._once(principal, function, arguments)
 
         def wait(error: Exception) -> float | None:
             return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
@@ -146,7 +153,7 @@ class Database:
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
 
-    def rows(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> list[Row]:
+    def rows(self, caller: PrincipalSource, function: str, arguments: Row, **how: Any) -> list[Row]:
         return list(self.call(caller, function, arguments, **how))
 
     def page(
@@ -156,7 +163,7 @@ class Database:
         page = self.call(caller, function, arguments, idempotent=True)
         return page[name], page["total"]
 
-    def row(self, caller: PrincipalSource, function: str, arguments: Row, **how: bool) -> Row:
+    def row(self, caller: PrincipalSource, function: str, arguments: Row, **how: Any) -> Row:
         """The only row."""
         (row,) = self.call(caller, function, arguments, **how)
         return dict(row)

@@ -33,7 +33,7 @@ from shared.clients.postgrest import (
 from shared.clients.wait_for_slot import with_slot
 from shared.config import Settings
 from shared.errors import DatabaseTimedOut, NoOrg, RagError, error_details
-from shared.types import Principal, PrincipalSource
+from shared.types import Principal, PrincipalSource, Row
 
 log = logging.getLogger("rag")
 READ_AFTER = "X-Rag-Read-After"
@@ -156,6 +156,7 @@ class DatabaseWithReplica(Database):
         *,
         idempotent: bool = False,
         long_timeout: bool = False,
+        first: tuple[str, Row] | None = None,
     ) -> Any:
         """As of a database without a replica: the time limit is that of both calls together."""
         with deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
@@ -170,7 +171,9 @@ class DatabaseWithReplica(Database):
                     if not self._replica.responds():
                         self._pause("no response")
                     raise
-            return super().call(caller, function, arguments, idempotent=idempotent, long_timeout=long_timeout)
+            return super().call(
+                caller, function, arguments, idempotent=idempotent, long_timeout=long_timeout, first=first
+            )
 
     def _is_in_use(self) -> bool:
         """After a pause, one search probes the replica while the primary serves the others."""

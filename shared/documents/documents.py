@@ -20,6 +20,9 @@ TOO_LARGE = (
     f"A file may have at most {MAX_BYTES // 2**20} MB here. "
     "Send a larger file with POST /documents/upload, if this deployment has storage."
 )
+# From this size on, the database is asked whether it takes a file before it gets the file: to refuse megabytes costs it
+# as much as to store them, since PostgREST parses the call's body first.
+ASKED_BYTES = 64 * 1024
 TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 
@@ -60,7 +63,9 @@ def add(database: Database, caller: Principal, collection: str, upload: NewUploa
     if len(upload.data) > MAX_BYTES:
         raise BodyTooLarge(TOO_LARGE, code="file_too_large")
     original = {"size_bytes": len(upload.data), "bytes": base64.b64encode(upload.data).decode()}
-    return _add(database, caller, collection, {**_row(upload), **original})
+    asked = {"collection_id": collection, "size_bytes": len(upload.data)}
+    first = ("rag_check_upload", asked) if len(upload.data) >= ASKED_BYTES else None
+    return _add(database, caller, collection, {**_row(upload), **original}, first)
 
 
 def add_from_storage(
@@ -200,9 +205,11 @@ def delete_several(database: Database, caller: Principal, ids: list[str]) -> lis
     return list(database.call(caller, "rag_delete_documents", arguments, long_timeout=True))
 
 
-def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
+def _add(
+    database: Database, caller: Principal, collection: str, document: Row, first: tuple[str, Row] | None = None
+) -> Row:
     arguments = {"collection_id": collection, "document": document}
-    return database.row(caller, "rag_add_document", arguments, long_timeout=True)
+    return database.row(caller, "rag_add_document", arguments, long_timeout=True, first=first)
 
 
 def _no_original(**details: str) -> NotFound:

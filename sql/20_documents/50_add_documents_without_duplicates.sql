@@ -24,14 +24,9 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, url text, path text);
-  if home.deleted_at is not null then
-    raise exception 'The collection was deleted. Choose another collection.'
-      using errcode = 'PT409', detail = 'collection_deleted';
-  end if;
   size := coalesce(length(bytes), case when input.path is not null then input.size_bytes end);
-  perform rag.check_file_size(home.org_id, size);
   -- Before the work, which a refusal at the end would throw away.
-  perform rag.count_upload(home.org_id, length(bytes), is_counted => false);
+  perform rag.check_upload(home, size, bytes is not null);
   stored := rag.take_upload_once(home, input.path);
   if stored.id is not null then
     return next rag.render(stored);
@@ -73,6 +68,43 @@ comment on function public.rag_add_document is
   'with the same external_id, which searches return until the job is done. PT409 for a deleted collection, and for '
   'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
   'or bytes and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
+
+create function rag.check_upload(home rag.collections, size_bytes bigint, is_counted boolean)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if home.deleted_at is not null then
+    raise exception 'The collection was deleted. Choose another collection.'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  end if;
+  perform rag.check_file_size(home.org_id, check_upload.size_bytes);
+  if is_counted then
+    perform rag.count_upload(home.org_id, check_upload.size_bytes, is_counted => false);
+  end if;
+end;
+$$;
+
+comment on function rag.check_upload is
+  'Raises PT409 for a deleted collection, PT413 for a larger file than the org''s tier allows; for a counted one PT429 beyond '
+  'the bytes that the tier allows in a minute.';
+
+create function public.rag_check_upload(collection_id uuid, size_bytes bigint)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+begin
+  perform rag.check_upload(rag.get_collection(rag_check_upload.collection_id), rag_check_upload.size_bytes, true);
+  return is_admitted;
+end;
+$$;
+
+comment on function public.rag_check_upload is
+  'Whether rag_add_document would take a file of this size now: true, or its errors, PT404, PT409, PT413, PT429. A call of '
+  'a few bytes, so that a refused file is not sent to the database.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void

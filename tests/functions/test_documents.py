@@ -10,11 +10,12 @@ import httpx
 import pytest
 
 from functions import documents
+from shared.config import Settings
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.app_server import NO_METADATA, client_of, invoke, json_of
+from tests.functions.app_server import NO_METADATA, client_of, invoke, json_of, proxy_to, services_with
 from tests.functions.app_server import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
@@ -431,6 +432,33 @@ def test_a_user_s_uploads_are_limited_by_the_minute_over_all_keys(people: People
     # A larger file takes a whole minute.
     accepted(upload(people.ann, home, b"g" * 9000))
     assert error(write(people.ann, home, "h"), 429)["code"] == "rate_limit_exceeded"
+
+
+def test_a_large_file_that_would_be_refused_is_not_sent_to_the_database(
+    settings: Settings, people: People, world: World, home: str
+):
+    world.tier(people.acme, upload_bytes_per_minute=1_000_000, file_bytes=600_000)
+    with (
+        proxy_to(settings.supabase_url) as (address, paths),
+        services_with(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as services,
+        client_of(documents.app, services) as app,
+    ):
+        expected = {
+            ("a", 500_000): (202, ["rag_check_upload", "rag_add_document"]),
+            ("b", 600_001): (413, ["rag_check_upload"]),
+            ("c", 600_000): (429, ["rag_check_upload"]),
+            ("d", 1000): (202, ["rag_add_document"]),
+        }
+        for (letter, size), (status, calls) in expected.items():
+            paths.clear()
+            files = {"file": ("a.txt", letter.encode() * size)}
+            headers = people.ann.headers()
+            response = app.post("/v1/documents", data={"collection_id": home}, files=files, headers=headers)
+            assert response.status_code == status, response.text
+            called = [path.rpartition("/")[2] for path in paths]
+            assert [name for name in called if name in ("rag_check_upload", "rag_add_document")] == calls
+    asked = people.bob.rpc("rag_check_upload", {"collection_id": home, "size_bytes": 1})
+    assert (asked.status_code, asked.json()["details"]) == (404, "collection_not_found")
 
 
 def test_a_tier_limits_the_bytes_of_all_documents_and_files(people: People, world: World, home: str):
