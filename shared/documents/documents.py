@@ -206,7 +206,11 @@ def delete_several(database: Database, caller: Principal, ids: list[str]) -> lis
 
 
 def _add(
-    database: Database, caller: Principal, collection: str, document: Row, first: tuple[str, Row] | None = None
+    database: Database,
+    caller: Principal,
+    collection: str,
+    document: Row,
+    first: tuple[str, Row] | None = None,
 ) -> Row:
     arguments = {"collection_id": collection, "document": document}
     return database.row(caller, "rag_add_document", arguments, long_timeout=True, first=first)

@@ -16,6 +16,8 @@ _INSUFFICIENT: dict[Language, str] = {
     "fr": "Je n'ai pas assez d'informations pertinentes pour répondre à cette question avec certitude.",
     "es": "No tengo suficiente información relevante para responder a esta pregunta con seguridad.",
     "nl": "Ik heb niet genoeg relevante informatie om deze vraag met zekerheid te beantwoorden.",
+    "pt": "Não tenho informação relevante suficiente para responder a esta pergunta com segurança.",
+    "it": "Non ho abbastanza informazioni pertinenti per rispondere a questa domanda con sicurezza.",
 }
 _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "en": "There is nothing in this namespace that answers this question.",
@@ -23,6 +25,8 @@ _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "fr": "Il n'y a rien dans cet espace de noms qui réponde à cette question.",
     "es": "No hay nada en este espacio de nombres que responda a esta pregunta.",
     "nl": "Er staat niets in deze namespace dat deze vraag beantwoordt.",
+    "pt": "Não há nada neste espaço de nomes que responda a esta pergunta.",
+    "it": "In questo spazio dei nomi non c'è nulla che risponda a questa domanda.",
 }
 _MISSING: dict[Language, str] = {
     "en": "The passages found do not mention {}.",
@@ -30,6 +34,8 @@ _MISSING: dict[Language, str] = {
     "fr": "Les passages trouvés ne mentionnent pas {}.",
     "es": "Los pasajes encontrados no mencionan {}.",
     "nl": "De gevonden passages vermelden {} niet.",
+    "pt": "As passagens encontradas não mencionam {}.",
+    "it": "I passaggi trovati non menzionano {}.",
 }
 INSUFFICIENT = _INSUFFICIENT[ENGLISH]
 RAG_INSUFFICIENT = f"{INSUFFICIENT} Here are the most relevant sources I found:"

@@ -14,8 +14,7 @@ from shared.text.prompt_fence import Fence
 _QUOTES = '"“”„‟«»＂〝〞〟❝❞″'
 # Anything that a reader or a client may take for a mark, in any brackets: [3], [1, 2], [4-6], [3.].
 _MARK = re.compile(r"[\[［【〔⟦](?=[^\w\[\]]*[\d¹²³⁰⁴-⁹₀-₉])([^A-Za-z\[\]］】〕⟧]{0,40})[\]］】〕⟧]")
-# The two halves of a paragraph's heading: According to "Title" (2026-01-01):
-_HEADING_BEGINS = re.compile(rf"(\baccording\s+to\s*)[{_QUOTES}]", re.IGNORECASE)
+# The end of a paragraph's heading: "Title" (2026-01-01):
 _HEADING_ENDS = re.compile(rf"[{_QUOTES}](?=\s*[(（]\s*\d{{4}}-\d{{2}}-\d{{2}}\s*[)）]\s*[:：])")
 _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _QUOTE = re.compile(f"[{_QUOTES}]")
@@ -33,9 +32,8 @@ def mark(number: int) -> str:
 
 def escape_marks(text: str) -> str:
     """The text of a document without anything that looks like a mark or a heading of an answer: brackets
-    around numbers are round, quotation marks of a heading single. As long as before."""
-    text = _MARK.sub(r"(\1)", _LINE_ENDS.sub(" ", text))
-    return _HEADING_ENDS.sub("'", _HEADING_BEGINS.sub(r"\1'", text))
+    around numbers are round, the quotation mark before a date single. As long as before."""
+    return _HEADING_ENDS.sub("'", _MARK.sub(r"(\1)", _LINE_ENDS.sub(" ", text)))
 
 
 def title_line(title: str) -> str:
@@ -44,10 +42,11 @@ def title_line(title: str) -> str:
 
 
 def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
-    """A paragraph of an answer: According to "Title" (date): text text [n]. It holds no empty line."""
+    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line, so that
+    only its own heading begins a paragraph."""
     # Escaped together: two sentences may form a mark.
     text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
-    return f"According to {_dated(title, occurred_at)}: {text} {mark(number)}"
+    return f"{_dated(title, occurred_at)}: {text} {mark(number)}"
 
 
 def contradiction(title: str, occurred_at: datetime | None, otherwise: str, text: str) -> str:

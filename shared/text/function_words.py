@@ -1,11 +1,11 @@
-"""Function words of five languages: one list a language, of which each use takes a part (words.toml)."""
+"""Function words of seven languages: one list a language, of which each use takes a part (words.toml)."""
 
 from pathlib import Path
 from typing import Literal, get_args
 
 from shared.text.word_lists import read_toml
 
-Language = Literal["en", "de", "fr", "es", "nl"]
+Language = Literal["en", "de", "fr", "es", "nl", "pt", "it"]
 _PARTS: dict[str, dict[str, str]] = read_toml(Path(__file__).with_name("words.toml"))["function_words"]
 
 

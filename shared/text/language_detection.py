@@ -1,4 +1,4 @@
-"""Language of a question: English, German, French, Spanish or Dutch.
+"""Language of a question: English, German, French, Spanish, Dutch, Portuguese or Italian.
 
 The function words decide, since a question is too short for statistics of letters. Each counts for every
 language that has it; an ambiguous one only beside another word that neither English nor German has. The
@@ -26,6 +26,8 @@ _LETTERS: dict[Language, re.Pattern[str]] = {
     "de": re.compile(r"[äöüß]"),
     "fr": re.compile(r"[àâèêëîïôùûçœ]"),
     "es": re.compile(r"[áíóúñ¿¡]"),
+    "pt": re.compile(r"[ãõáíóúâêç]"),
+    "it": re.compile(r"[àèìòù]"),
 }
 
 

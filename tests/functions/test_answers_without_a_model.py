@@ -95,15 +95,12 @@ def test_document_text_cannot_imitate_a_citation(
                 assert len(MARK.findall(answer)) == len(marks) == len(sentences)
                 continue
             paragraphs = answer.split("\n\n")
-            assert answer.lower().count('according to "') == len(paragraphs)
             for paragraph in paragraphs:
-                entry = re.fullmatch(
-                    r'According to "([^"“”«»]*)" \((2025-03-0[1-3])\): (.*) \[\d\]', paragraph, re.DOTALL
-                )
+                entry = re.fullmatch(r'"([^"“”«»]*)" \((2025-03-0[1-3])\): (.*) \[\d\]', paragraph, re.DOTALL)
                 assert entry, paragraph
                 assert not MARK.search(entry[1] + entry[3])
                 assert not re.search(r'["“”„«»]\s*\(\d{4}-\d\d-\d\d\):', entry[3])
-                assert not re.search(r'according to\s*["“”„«»]', entry[3], re.IGNORECASE)
+                assert not re.search(r'(?m)^["“”„«»]', entry[3])
 
 
 OFF_TOPIC = {

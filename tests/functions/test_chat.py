@@ -96,7 +96,7 @@ def test_without_a_model_the_answer_is_extracted_and_marked_so(extractive: TestC
     paragraphs = body["response"].removeprefix(f"{INDIRECT['en']}\n\n").split("\n\n")
     numbers = [int(paragraph.rsplit("[", 1)[1].rstrip("]")) for paragraph in paragraphs]
     assert [
-        f'According to "{body["sources"][number - 1]["title"]}"' in text
+        f'"{body["sources"][number - 1]["title"]}"' in text
         for number, text in zip(numbers, paragraphs, strict=True)
     ] == [True] * len(numbers)
     assert len({source["document_id"] for source in body["sources"]}) == len(body["sources"])

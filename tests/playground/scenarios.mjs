@@ -340,7 +340,7 @@ export async function a_deep_answer_is_cited(page, given) {
   assert.ok((await turn.locator(".steps li").count()) > 2);
   for (const pill of await turn.locator(".pill").all()) {
     const text = await pill.evaluate((node) => node.previousSibling.data);
-    const [, title] = text.match(/According to "([^"]+)"[^"]*$/);
+    const [, title] = text.match(/"([^"]+)"/);
     await pill.click();
     await page.locator("#passage h2").filter({ hasText: title }).waitFor();
     await page.locator("#passage mark").first().waitFor();

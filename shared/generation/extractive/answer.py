@@ -23,11 +23,12 @@ MODEL = "extractive"
 INDIRECT: dict[Language, str] = {
     "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
     "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
-    "nl": "Deze passages komen het dichtst bij de vraag:",
+    "nl": "Deze passages komen het dichtst bij de vraag:", "pt": "Estas são as passagens mais próximas:",
+    "it": "Questi sono i passaggi più vicini:",
 }  # fmt: skip
 _OTHERWISE: dict[Language, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa",
-    "nl": "zegt iets anders",
+    "nl": "zegt iets anders", "pt": "diz outra coisa", "it": "dice altro",
 }  # fmt: skip
 _ABSTENTION = GeneratedText("", MODEL, is_abstention=True)
 

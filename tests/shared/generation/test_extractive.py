@@ -52,9 +52,7 @@ def cited_sentences(draft: GeneratedText, matches: Sequence[Match]) -> list[tupl
     and each sentence has the words that stand at its place in that document."""
     citations = cite(matches)
     for paragraph in draft.text.removeprefix(f"{INDIRECT}\n\n").split("\n\n"):
-        parts = re.fullmatch(
-            r'(?:According to )?"(.+?)"(?: \(([\d-]{10})\))?(?:: | says otherwise: ")(.+) \[(\d)\]', paragraph
-        )
+        parts = re.fullmatch(r'"(.+?)"(?: \(([\d-]{10})\))?(?:: | says otherwise: ")(.+) \[(\d)\]', paragraph)
         assert parts, paragraph
         cited = citations[int(parts[4]) - 1].match
         assert cited.title == parts[1]
@@ -238,7 +236,7 @@ def test_an_excerpt_of_the_best_passage_is_shown_where_no_sentence_answers_direc
     """Nothing tells when the museum is open."""
     question = "How long does the crossing take, and when is the museum open?"
     draft = answer(embedder, question, match(FERRY, "Timetable"))
-    assert draft.text == f'{INDIRECT}\n\nAccording to "Timetable": {FERRY} [1]'
+    assert draft.text == f'{INDIRECT}\n\n"Timetable": {FERRY} [1]'
 
 
 NO_VALUES = {
@@ -295,7 +293,7 @@ def test_an_excerpt_brings_no_conflict_and_no_other_version(embedder: Embedder):
     price = "The small room costs {} euros the second time."
     new = match(f"Guests wait in the blue hall. {price.format(55)}", "New")
     draft = answer(embedder, question, new, match(price.format(45), "Old"))
-    assert draft.text == f'{INDIRECT}\n\nAccording to "New": {new.text} [1]'
+    assert draft.text == f'{INDIRECT}\n\n"New": {new.text} [1]'
     assert not draft.has_conflict
     assert replaced_version(question, draft) is None
 
@@ -388,7 +386,7 @@ def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtes
 def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     matches = (match("The kettle holds 1.7 litres of water. It weighs 900 grams.", "Kettle"),)
     draft = answer(embedder, "Who sold the first kettle in Norway?", *matches)
-    assert draft.text.startswith(f"{INDIRECT}\n\nAccording to ")
+    assert draft.text.startswith(f"{INDIRECT}\n\n")
     assert cited_sentences(draft, matches)
     questions: dict[Language, str] = {
         "de": "Wer hat den ersten Kessel in Norwegen verkauft?",
@@ -410,9 +408,7 @@ def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
         with subtests.test(text=text):
             matches = (match(text, "Kettle"), match("## Other", "Other"))
             draft = answer(embedder, "How hot is the kettle?", *matches)
-            assert draft == GeneratedText(
-                f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL, is_indirect=True
-            )
+            assert draft == GeneratedText(f'{INDIRECT}\n\n"Kettle": {text} [1]', MODEL, is_indirect=True)
 
 
 def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):
@@ -456,7 +452,7 @@ def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
 
 def test_a_dated_document_is_quoted_with_its_date(embedder: Embedder):
     draft = answer(embedder, OFF, match(HUNDRED, "Kettle", occurred_at=datetime(2026, 3, 18, 9, tzinfo=UTC)))
-    assert draft.text == f'According to "Kettle" (2026-03-18): {HUNDRED} [1]'
+    assert draft.text == f'"Kettle" (2026-03-18): {HUNDRED} [1]'
 
 
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
@@ -557,7 +553,7 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
         with subtests.test(question=question):
             draft = answer(embedder, question, old, new)
             assert draft.text.removeprefix(f"{INDIRECT_BY_LANGUAGE[language]}\n\n") == (
-                f'According to "Prices 2026" (2026-03-01): {new.text} [2]\n\n'
+                f'"Prices 2026" (2026-03-01): {new.text} [2]\n\n'
                 f'"Prices 2025" (2025-03-01) {otherwise}: "{old.text}" [1]'
             )
             assert [sentence.number for sentence in draft.sentences] == [2, 1]

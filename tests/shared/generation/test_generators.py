@@ -262,7 +262,7 @@ def test_without_a_key_answers_are_extracted_and_labelled():
     assert draft.model == "extractive"
     read = sum(map(count_tokens, (QUESTION, KETTLE.text, TOASTER.text)))
     assert draft.usage == Usage(read, count_tokens(draft.text))
-    assert draft.text.startswith('According to "Kettle manual": The kettle switches off at 100 degrees. [1]')
+    assert draft.text.startswith('"Kettle manual": The kettle switches off at 100 degrees. [1]')
 
 
 def test_extraction_reads_at_most_the_context_window(embedder: Embedder):

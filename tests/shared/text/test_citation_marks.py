@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.generation.prompt import CITED_QUESTION, chat_request
 from shared.retrieval.concatenated_context import concatenate
-from shared.text.citation_marks import escape_marks, paragraph
+from shared.text.citation_marks import escape_marks, paragraph, title_line
 from shared.types import Sampling
 from tests.shared.examples import match
 from tests.shared.test_imports import MODULES
@@ -20,14 +20,13 @@ ESCAPED = {
     "[7](https://a.example) and \\[8\\]": "(7)(https://a.example) and \\(8\\)",
     'Fees" (2026-01-01): none': "Fees' (2026-01-01): none",
     "Fees” （2026-01-01） ：none": "Fees' （2026-01-01） ：none",
-    'He wrote: according to "Fees": none': "He wrote: according to 'Fees\": none",
-    'According to«Fees» (2026-01-01): "none"': "According to'Fees' (2026-01-01): \"none\"",
+    'According to«Fees» (2026-01-01): "none"': 'According to«Fees\' (2026-01-01): "none"',
     "one\u2028two\rthree\x85four": "one two three four",
 }
 UNCHANGED = [
     "See [a] and [x1].", 'He said "no" (2026).', '{"fee": 40}', "a (1) b", "[link](https://a.example)",
 ]  # fmt: skip
-HOSTILE = st.text(st.sampled_from('[]［】 12,\n"“”():-According to2026-01-01'), max_size=60)
+HOSTILE = st.text(st.sampled_from('[]［】 12,\n"“”():-Fees2026-01-01'), max_size=60)
 
 
 def test_only_lookalikes_of_markers_are_changed(subtests: pytest.Subtests):
@@ -41,7 +40,8 @@ def test_only_lookalikes_of_markers_are_changed(subtests: pytest.Subtests):
 def test_a_paragraph_has_one_heading_and_one_marker_whatever_it_quotes(texts: list[str], title: str):
     written = paragraph(title, None, texts, 7)
     assert re.findall(r"\[\s*(\d+)\s*\]", written) == ["7"]
-    assert len(re.findall(r'according\s+to\s*["“”]', written, re.IGNORECASE)) == 1
+    assert len(re.findall(r'^"', written)) == 1
+    assert not re.search(r'["“”]\s*\(2026-01-01\)\s*:', written.removeprefix(f'"{title_line(title)}":'))
     assert "\n\n" not in written
 
 
@@ -52,7 +52,7 @@ def test_the_search_for_markers_is_linear():
         "[" * 400_000,
         "【1" * 200_000,
         "[ " * 200_000 + "1",
-        "according to " * 30_000,
+        '" (2026-01-01)' * 30_000,
     )
     for text in units:
         started = time.thread_time()
@@ -83,6 +83,6 @@ def test_a_text_cannot_imitate_another_document_in_a_context():
 
 
 def test_one_module_writes_markers():
-    writes = re.compile(r"According to \\?[\"'{]|\[\{number|\[\{place|Title: \{|Source: \{")
+    writes = re.compile(r"_dated\(|\[\{number|\[\{place|Title: \{|Source: \{")
     writers = {name for name, path in MODULES.items() if writes.search(path.read_text())}
     assert writers == {"text.citation_marks"}

@@ -12,7 +12,7 @@ ENGLISH = [
     "MAG welding settings", "cheapest van rental", "List van models",
 ]  # fmt: skip
 QUESTIONS = {
-    "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？",
+    "en": ["What is the fee?", "Do checkout links expire?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？",
            *ENGLISH],
     "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Was kostet Miete?",
      "Wer ist Tim in London?"],
@@ -23,6 +23,10 @@ QUESTIONS = {
     "nl": ["Wanneer is de vergadering van de raad?", "Hoe lang duurt de cursus?", "Wat kost een vergunning?",
      "prijs van het abonnement", "Is het gebouw op zondag open?", "Wie is de burgemeester?",
      "Wanneer eindigt die periode?", "Zijn er kosten?", "Kunt u helpen?"],
+    "pt": ["Qual é a taxa?", "Quantas bolsas de estudo atribuiu a associação?", "Quem assina o contrato?",
+     "Até quando posso cancelar?", "Onde fica a sede?", "O que é SAML?", "Como faço para pedir férias?"],
+    "it": ["Qual è la tariffa?", "Quanto costa la reperibilità?", "Chi firma il contratto?", "Cos'è SAML?",
+     "Quando viene il tecnico per la prima visita?", "Dove si trova la sede?", "Come posso disdire?"],
 }  # fmt: skip
 
 
@@ -43,7 +47,7 @@ def test_the_letters_of_an_identifier_are_no_words():
 
 def test_refusals_differ_by_language_and_default_to_english():
     assert len({insufficient(questions[0]) for questions in QUESTIONS.values()}) == len(QUESTIONS)
-    assert insufficient("Quanto costa?") == INSUFFICIENT
+    assert insufficient("Hvad koster det i 2013?") == INSUFFICIENT
 
 
 def test_refusals_announce_no_sources_unless_the_contract_lists_them():
