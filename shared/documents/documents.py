@@ -20,8 +20,8 @@ TOO_LARGE = (
     f"A file may have at most {MAX_BYTES // 2**20} MB here. "
     "Send a larger file with POST /documents/upload, if this deployment has storage."
 )
-# From this size on, the database is asked whether it takes a file before it gets the file: to refuse megabytes costs it
-# as much as to store them, since PostgREST parses the call's body first.
+# From this size on, the database is asked whether it takes a file before it gets the file: to refuse a large
+# file costs as much as to store it, since PostgREST parses the call's body first.
 ASKED_BYTES = 64 * 1024
 TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 

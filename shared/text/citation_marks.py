@@ -42,8 +42,8 @@ def title_line(title: str) -> str:
 
 
 def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
-    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line, so that
-    only its own heading begins a paragraph."""
+    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line: only
+    its heading begins a paragraph."""
     # Escaped together: two sentences may form a mark.
     text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
     return f"{_dated(title, occurred_at)}: {text} {mark(number)}"

@@ -12,7 +12,8 @@ ENGLISH = [
     "MAG welding settings", "cheapest van rental", "List van models",
 ]  # fmt: skip
 QUESTIONS = {
-    "en": ["What is the fee?", "Do checkout links expire?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？",
+    "en": ["What is the fee?", "Do checkout links expire?",
+           "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？",
            *ENGLISH],
     "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Was kostet Miete?",
      "Wer ist Tim in London?"],
