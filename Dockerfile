@@ -1,8 +1,8 @@
 # Image for Cloud Run and other container platforms. RAG_FUNCTIONS selects the functions that a container serves.
 # The image has no local embedding model: it requires OPENAI_API_KEY, and RAG_EMBEDDING_URL for another endpoint.
 
-# All tests run on Python 3.11. The tag has no patch version, so each build gets the latest security fixes.
-FROM python:3.11-slim-trixie AS packages
+# All tests run on Python 3.11. Dependabot proposes the digest of an image with newer security fixes.
+FROM python:3.11-slim-trixie@sha256:da047cb8f9d1d98e5c070f5300ba9f7274e33b8fc0e5be5ed88740aed1b95ba9 AS packages
 COPY requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt constraints.txt \
   requirements-excluded.txt pyproject.toml /build/
 WORKDIR /build
@@ -15,7 +15,7 @@ RUN sed -n '/^uv==/,/[^\\]$/p' constraints.txt > uv.txt \
       --require-hashes --excludes requirements-excluded.txt \
       --constraint constraints.txt --requirement requirements-server.txt
 
-FROM python:3.11-slim-trixie AS server
+FROM python:3.11-slim-trixie@sha256:da047cb8f9d1d98e5c070f5300ba9f7274e33b8fc0e5be5ed88740aed1b95ba9 AS server
 LABEL org.opencontainers.image.licenses="Apache-2.0"
 # OCR of pictures and scanned pages: docker build --build-arg OCR_LANGUAGES="eng deu". Without it the image has none.
 ARG OCR_LANGUAGES=""
@@ -49,7 +49,7 @@ CMD ["python", "-m", "functions.server"]
 FROM server AS lambda
 # An instance of Lambda handles one request at a time.
 ENV WEB_CONCURRENCY=1
-COPY --from=public.ecr.aws/awsguru/aws-lambda-adapter:1.0.0 /lambda-adapter /opt/extensions/lambda-adapter
+COPY --from=public.ecr.aws/awsguru/aws-lambda-adapter:1.0.1@sha256:1e5ab4d9242167500ed8a7bed8a79b448228aaa51cf382fb51fe4bf8a5f9a811 /lambda-adapter /opt/extensions/lambda-adapter
 
 # The default image.
 FROM server

@@ -149,11 +149,14 @@ def search(container: Container, actor: Actor, text: str = "What does 1 say?") -
 # -- what the files say -------------------------------------------------------------------------------------
 
 
-def test_the_image_has_the_tested_python_by_tag():
+def test_the_images_are_pinned_by_digest_and_have_the_tested_python():
     stages = [image.partition(" AS ") for image in instructions("FROM")]
     images = {image for image, _, _ in stages} - {name for _, _, name in stages}
     assert len(images) == 1
-    assert re.fullmatch(rf"python:{python_version()}-slim-[a-z]+", images.pop())
+    digest = "@sha256:[0-9a-f]{64}"
+    assert re.fullmatch(rf"python:{python_version()}-slim-[a-z]+{digest}", images.pop())
+    others = [line for line in instructions("COPY") if line.startswith("--from=") and "/" in line.split()[0]]
+    assert [bool(re.fullmatch(rf"--from=\S+:[\d.]+{digest}", line.split()[0])) for line in others] == [True]
 
 
 def test_the_image_has_the_server_s_packages_at_the_tested_versions():
