@@ -14,7 +14,7 @@ from shared.generation.document_versions import version_of
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
 from shared.generation.value_tokens import NUMBER_TOKEN, YEAR_TOKEN, tokens_of
-from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
+from shared.text.function_words import ALL_FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import MONTHS
 from shared.text.stemming import stem
 from shared.text.word_lists import word_sets
@@ -23,7 +23,6 @@ from shared.types import ExtractedSentence, Match
 # The least number of words of two equal sentences, and of two others.
 MIN_WORDS, MIN_WORDS_OF_VERSION = 2, 3
 _KEY = re.compile(r"[^.:]{1,60}: ")
-_FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
 _WITHDRAWN_WORDS = word_sets(__file__)["withdrawn"]
 _NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\b|\bya no\b", re.IGNORECASE)
 
@@ -139,7 +138,7 @@ def _unit(tokens: Sequence[str], position: int) -> str:
     before, value, after = ("", *tokens, "")[position : position + 3]
     if ":" in value or YEAR_TOKEN.fullmatch(value) or {before, value, after} & MONTHS.keys():
         return "time"
-    counted = after if before in _FUNCTION_WORDS and after not in _FUNCTION_WORDS else ""
+    counted = after if before in ALL_FUNCTION_WORDS and after not in ALL_FUNCTION_WORDS else ""
     return UNITS.get(after) or UNITS.get(before) or counted
 
 

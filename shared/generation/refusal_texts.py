@@ -6,11 +6,10 @@ and lists the sources behind it.
 
 from collections.abc import Sequence
 
-from shared.text.function_words import Language
-from shared.text.language_detection import ENGLISH, language_of
+from shared.text.language_detection import ENGLISH, in_language_of
 from shared.types import Confidence, Judgement
 
-_INSUFFICIENT: dict[Language, str] = {
+_INSUFFICIENT: dict[str, str] = {
     "en": "I don't have enough relevant information to answer this question confidently.",
     "de": "Mir fehlen genügend passende Informationen, um diese Frage zuverlässig zu beantworten.",
     "fr": "Je n'ai pas assez d'informations pertinentes pour répondre à cette question avec certitude.",
@@ -19,7 +18,7 @@ _INSUFFICIENT: dict[Language, str] = {
     "pt": "Não tenho informação relevante suficiente para responder a esta pergunta com segurança.",
     "it": "Non ho abbastanza informazioni pertinenti per rispondere a questa domanda con sicurezza.",
 }
-_NOTHING_IN_NAMESPACE: dict[Language, str] = {
+_NOTHING_IN_NAMESPACE: dict[str, str] = {
     "en": "There is nothing in this namespace that answers this question.",
     "de": "In diesem Namespace gibt es nichts, was diese Frage beantwortet.",
     "fr": "Il n'y a rien dans cet espace de noms qui réponde à cette question.",
@@ -28,7 +27,7 @@ _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "pt": "Não há nada neste espaço de nomes que responda a esta pergunta.",
     "it": "In questo spazio dei nomi non c'è nulla che risponda a questa domanda.",
 }
-_MISSING: dict[Language, str] = {
+_MISSING: dict[str, str] = {
     "en": "The passages found do not mention {}.",
     "de": "Die gefundenen Textstellen erwähnen {} nicht.",
     "fr": "Les passages trouvés ne mentionnent pas {}.",
@@ -43,7 +42,7 @@ RAG_INSUFFICIENT = f"{INSUFFICIENT} Here are the most relevant sources I found:"
 
 def insufficient(question: str) -> str:
     """The refusal where confidence withholds an answer."""
-    return _INSUFFICIENT[language_of(question)]
+    return in_language_of(question, _INSUFFICIENT)
 
 
 def missing_note(question: str, judgement: Judgement) -> str:
@@ -56,9 +55,9 @@ def missing_note(question: str, judgement: Judgement) -> str:
 
 def not_mentioned(question: str, words: Sequence[str]) -> str:
     """The sentence that the passages do not mention these words."""
-    return _MISSING[language_of(question)].format(", ".join(words))
+    return in_language_of(question, _MISSING).format(", ".join(words))
 
 
 def nothing_in_namespace(question: str) -> str:
     """The refusal where a search of a namespace found no passage at all."""
-    return _NOTHING_IN_NAMESPACE[language_of(question)]
+    return in_language_of(question, _NOTHING_IN_NAMESPACE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
-from shared.text.function_words import FUNCTION_WORDS
+from shared.text.function_words import ALL_FUNCTION_WORDS
 from shared.text.language_detection import MONTHS, WEEKDAYS, language_of
 from shared.text.word_lists import word_sets
 
@@ -21,7 +21,7 @@ _LINE = re.compile(r"[^\n]+")
 _ELISION = re.compile(r"[lLd][’'](?=[^\W_]{2})")
 
 _WORDS = word_sets(__file__)
-_FUNCTION_WORDS = frozenset(word for words in FUNCTION_WORDS.values() for word in words if len(word) > 1)
+_FUNCTION_WORDS = frozenset(word for word in ALL_FUNCTION_WORDS if len(word) > 1)
 # Without function words that are also names, or parts of names.
 COMMON = (_WORDS["common"] | _FUNCTION_WORDS | {*MONTHS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}) - {
     "ai", "al", "allen", "da", "del", "dos", "pro",

@@ -1,17 +1,18 @@
-"""Language of a question: English, German, French, Spanish, Dutch, Portuguese or Italian.
+"""Language of a question.
 
-The function words decide, since a question is too short for statistics of letters. Each counts for every
-language that has it; an ambiguous one only beside another word that neither English nor German has. The
-default is English.
+The function words decide, since a question is too short for statistics of letters. Each counts for
+every language that has it; an ambiguous one only beside another word that neither English nor German
+has. A language of questions alone (function_words.py) needs two such words; one is enough beside a
+function word that begins a question, or in another script. The default is English.
 """
 
 import re
-from typing import get_args
+from collections.abc import Mapping
 
-from shared.text.function_words import AMBIGUOUS_WORDS, LANGUAGE_WORDS, Language
+from shared.text.function_words import AMBIGUOUS_WORDS, LANGUAGE_WORDS, LANGUAGES_OF_DOCUMENTS
 from shared.text.word_lists import keys_of_words
 
-ENGLISH: Language = "en"
+ENGLISH = "en"
 MAX_CHARACTERS = 2_000
 # A word of letters alone: E14 and S18 have none.
 _WORD = re.compile(r"\b[^\W\d_]+\b")
@@ -19,10 +20,12 @@ _WORD = re.compile(r"\b[^\W\d_]+\b")
 MONTHS = {name: int(number) for name, number in keys_of_words(__file__, "months").items()}
 MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# The first letter behind those of the Latin script.
+GREEK = "\u0370"
 # In a class of a regular expression: kana, Han and Thai, which put no spaces between words.
 UNSPACED_SCRIPTS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
 # Letters that the other languages hardly use.
-_LETTERS: dict[Language, re.Pattern[str]] = {
+_LETTERS: dict[str, re.Pattern[str]] = {
     "de": re.compile(r"[äöüß]"),
     "fr": re.compile(r"[àâèêëîïôùûçœ]"),
     "es": re.compile(r"[áíóúñ¿¡]"),
@@ -31,34 +34,44 @@ _LETTERS: dict[Language, re.Pattern[str]] = {
 }
 
 
-def language_of(question: str) -> Language:
-    """The language of most of the question's function words; letters decide between equals."""
+def language_of(question: str) -> str:
+    """The language of most of the question's function words (de); letters decide between equals."""
     counts = _counts(question)
     # The first of equal languages: English.
     return max(counts, key=counts.__getitem__)
 
 
-def clear_language_of(text: str, words: int) -> Language | None:
+def clear_language_of(text: str, words: int) -> str | None:
     """The language that has more of the text's function words than each other one, and at least so many."""
     (language, (count, _)), (_, (second, _)) = sorted(_counts(text).items(), key=lambda item: item[1])[:-3:-1]
     return language if count >= words and count > second else None
 
 
-def _counts(text: str) -> dict[Language, tuple[int, bool]]:
+def in_language_of(question: str, texts: Mapping[str, str]) -> str:
+    """The text in the question's language, or else the English one."""
+    return texts.get(language_of(question), texts[ENGLISH])
+
+
+def _counts(text: str) -> dict[str, tuple[int, bool]]:
     """By language: the number of its function words, and whether the text has a letter of it."""
     text = text[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
+    first = words[0] if words and text.rstrip().endswith(("?", "؟", ";")) else ""
 
-    def has_letter(language: Language) -> bool:
+    def has_letter(language: str) -> bool:
         letters = _LETTERS.get(language)
         return bool(letters and letters.search(text))
 
-    def count(language: Language) -> int:
+    def count(language: str) -> int:
         own = [word for word in words if word in LANGUAGE_WORDS[language]]
         telling = set(own) - LANGUAGE_WORDS["en"] - LANGUAGE_WORDS["de"]
         ambiguous = AMBIGUOUS_WORDS[language]
+        if language not in LANGUAGES_OF_DOCUMENTS:
+            telling -= ambiguous
+            is_clear = len(telling) > 1 or (telling and first in own) or max(telling, default="") >= GREEK
+            return len(own) if is_clear else 0
         if len(telling) < 2 and telling <= ambiguous:
             return sum(word not in ambiguous for word in own)
         return len(own)
 
-    return {language: (count(language), has_letter(language)) for language in get_args(Language)}
+    return {language: (count(language), has_letter(language)) for language in LANGUAGE_WORDS}

@@ -19,8 +19,12 @@ def word_sets(module: str) -> dict[str, frozenset[str]]:
 
 def word_sets_by_language(module: str) -> Callable[[str | None], Mapping[str, frozenset[str]]]:
     """The lists of a module by a language's tag (de, en-GB). Without a tag, and for a language without lists,
-    each list has the words of all languages. The table of the module's name has a table for each language."""
-    lists = {language: _sets(table) for language, table in _table(module).items()}
+    each list has the words of all languages. The table of the module's name has a table for each language.
+    Words are case-folded, as their readers compare them: größte is grösste."""
+    lists = {
+        language: {name: frozenset(words.casefold().split()) for name, words in table.items()}
+        for language, table in _table(module).items()
+    }
     names = {name for of_language in lists.values() for name in of_language}
     whole = {
         name: frozenset[str]().union(*(of_language.get(name, ()) for of_language in lists.values()))

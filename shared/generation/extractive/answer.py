@@ -13,20 +13,19 @@ from shared.generation.passage_statements import QUESTION, StatementKind, begins
 from shared.generation.question_form import QuestionForm, without_replaced
 from shared.generation.value_tokens import has_value
 from shared.text.citation_marks import contradiction, mark, paragraph
-from shared.text.function_words import Language
-from shared.text.language_detection import language_of
+from shared.text.language_detection import in_language_of, language_of
 from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
 # Begins an answer that is not direct, in the language of the question.
-INDIRECT: dict[Language, str] = {
+INDIRECT: dict[str, str] = {
     "en": "These passages come closest:", "de": "Diese Textstellen kommen der Frage am nächsten:",
     "fr": "Voici les passages les plus proches :", "es": "Estos son los pasajes más cercanos:",
     "nl": "Deze passages komen het dichtst bij de vraag:", "pt": "Estas são as passagens mais próximas:",
     "it": "Questi sono i passaggi più vicini:",
 }  # fmt: skip
-_OTHERWISE: dict[Language, str] = {
+_OTHERWISE: dict[str, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa",
     "nl": "zegt iets anders", "pt": "diz outra coisa", "it": "dice altro",
 }  # fmt: skip
@@ -50,7 +49,7 @@ def extract(
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
     form = QuestionForm.of(question, previous)
-    indirect = INDIRECT[language_of(question)]
+    indirect = in_language_of(question, INDIRECT)
     if not candidates:
         best = citations[0].match
         text = best.text.strip()
@@ -126,7 +125,7 @@ def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
 
 
 def contradicting_note(question: str, sentence: ExtractedSentence) -> ExtractedSentence:
-    match, otherwise = sentence.match, _OTHERWISE[language_of(question)]
+    match, otherwise = sentence.match, in_language_of(question, _OTHERWISE)
     return replace(sentence, text=contradiction(match.title, match.occurred_at, otherwise, sentence.text))
 
 

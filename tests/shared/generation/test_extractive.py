@@ -21,7 +21,6 @@ from shared.generation.unmentioned_word import replaced_version
 from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed
-from shared.text.function_words import Language
 from shared.text.normalize import clean
 from shared.text.stemming import content_words
 from shared.types import GeneratedText, Match
@@ -388,7 +387,7 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     draft = answer(embedder, "Who sold the first kettle in Norway?", *matches)
     assert draft.text.startswith(f"{INDIRECT}\n\n")
     assert cited_sentences(draft, matches)
-    questions: dict[Language, str] = {
+    questions: dict[str, str] = {
         "de": "Wer hat den ersten Kessel in Norwegen verkauft?",
         "fr": "Qui a vendu la première bouilloire en Norvège ?",
         "es": "¿Quién vendió el primer hervidor en Noruega?",
@@ -545,7 +544,7 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
         )
         for year, price in ((2025, 45), (2026, 55))
     )
-    cases: list[tuple[Language, str, str]] = [
+    cases: list[tuple[str, str, str]] = [
         ("en", "What does the small room cost a day?", "says otherwise"),
         ("de", "Was kostet der small room pro day in euros?", "sagt etwas anderes"),
     ]

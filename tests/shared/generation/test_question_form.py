@@ -45,6 +45,7 @@ def test_a_word_counts_by_its_meaning_in_the_language_of_the_question():
     assert QuestionForm.of("Who wrote the plan and was it approved?").parts == 1
     assert not QuestionForm.of("Who is the mayor of the town?").superlative
     assert QuestionForm.of("¿Cuál es el mayor de los depósitos?").superlative
+    assert QuestionForm.of("Welche Stadt ist die größte?").superlative
     assert not QuestionForm.of("¿Y el precio de la entrada?").yes_or_no
 
 

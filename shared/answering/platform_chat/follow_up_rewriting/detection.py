@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, read_grammar
-from shared.text.function_words import FUNCTION_WORDS, Language
+from shared.text.function_words import FUNCTION_WORDS
 from shared.text.language_detection import ENGLISH, language_of
 
-GRAMMARS: dict[Language, Grammar] = {
+GRAMMARS: dict[str, Grammar] = {
     "en": read_grammar("english"),
     "de": read_grammar("german"),
     "fr": read_grammar("french"),
@@ -48,7 +48,7 @@ def is_follow_up(question: str) -> bool:
     return bool(grammar.elliptical.search(text)) or any(_unresolved(text, grammar))
 
 
-def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
+def _is_fragment(text: str, grammar: Grammar, language: str) -> bool:
     words = [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS[language]]
     if len(words) >= MIN_WORDS:
         return False
