@@ -193,3 +193,5 @@ def test_a_similar_number_or_name_is_missing():
     assert features_of("What does AI say?", [match("Anna Ivanova says no.")]).missing == ("AI",)
     persons = features_of("What does Heidi Ruud earn?", [match("The HR department pays all.")])
     assert persons.missing == ("Heidi Ruud",)
+    # German nouns have capitals.
+    assert features_of("Wie viele Stellen waren Ende 2025 besetzt?", [match("2025: 6.")]).missing == ()
