@@ -59,8 +59,9 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
     mentioned = _words(" ".join((*texts, *context, *headings)))
     stems = frozenset(map(stem, mentioned))
     language = language_of(question)
-    ignored = STOPWORDS | FUNCTION_WORDS[language]
-    before_nouns = _lists_of(language)["before_nouns"]
+    lists = _lists_of(language)
+    ignored = STOPWORDS | FUNCTION_WORDS[language] | lists["kinds"]
+    before_nouns = lists["before_nouns"]
     # Numbers, dates and codes have hints of their own (confidence.py).
     is_content = [
         len(word) >= MIN_PREFIX

@@ -27,6 +27,8 @@ QUESTIONS = {
     "in German": ("Wie hoch ist das Limit für den Wind?", WELLEN, "Wind"),
     "in the heading": ("What is the wave limit of the catamaran?", f"# Catamaran\n{WAVES}", None),
     "in the title": ("What is the wave limit for winter?", f"{WAVES}", None),
+    "a kind of value": ("What is the date of the ferry's wave limit?", WAVES, None),
+    "a kind of value in German": ("Wie ist der Name für das Limit der Wellen?", WELLEN, None),
     "a verb": ("Who announces the wave limit of the ferry?", WAVES, None),
     "a verb behind am": ("I am starting a ferry: what is the wave limit?", WAVES, None),
     "another wording": ("At which height of the sea do boats stay in the harbour?", WAVES, None),
