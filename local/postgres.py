@@ -23,11 +23,7 @@ from local.errors import CommandError
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
-# Sorted by code point, with Unicode character classes for keyword search, as in hosted projects.
-LOCALES = {
-    16: ("--locale", "C.UTF-8"),
-    18: ("--locale-provider", "builtin", "--locale", "C.UTF-8"),
-}
+FIRST_WITH_BUILTIN_LOCALES = 17
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
 
@@ -40,6 +36,19 @@ def installation(version: int) -> Path:
     if spec is None or spec.origin is None or version not in VERSIONS:
         raise CommandError(f"Postgres {version} is not installed; make test installs versions 16 and 18")
     return Path(spec.origin).parent / VERSIONS[version]
+
+
+def add_installation(folder: Path) -> int:
+    """Postgres of another folder with bin/, lib/ and share/, for tests of its version. Its major version.
+
+    Raises OSError when the folder has no Postgres.
+    """
+    output = subprocess.run(
+        [folder / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = int(re.findall(r"[0-9]+", output)[0])
+    VERSIONS[version] = str(folder.resolve())
+    return version
 
 
 def can_use_namespace() -> bool:
@@ -123,10 +132,16 @@ class Postgres:
         try:
             self.run(
                 "initdb", "--pgdata", self.data, "--username", SUPERUSER, "--pwfile", password_file,
-                "--auth", "scram-sha-256", "--encoding", "UTF8", *LOCALES[self.version], "--no-sync",
+                "--auth", "scram-sha-256", "--encoding", "UTF8", *self._locale, "--no-sync",
             )  # fmt: skip
         finally:
             password_file.unlink()
+
+    @property
+    def _locale(self) -> Sequence[str]:
+        """Sorted by code point, with Unicode character classes for keyword search, as in hosted projects."""
+        provider = ("--locale-provider", "builtin") if self.version >= FIRST_WITH_BUILTIN_LOCALES else ()
+        return (*provider, "--locale", "C.UTF-8")
 
     def _copy_outside(self, user: str) -> None:
         """Copy the binaries to a folder that the unprivileged user owns."""

@@ -1,6 +1,6 @@
 """Fixtures: the real stack of a test process and its users.
 
-Every test runs on one version of Postgres: the newest, or the one that --postgres names.
+Every test runs on one version of Postgres: the newest, or the one that --postgres or --installation names.
 """
 
 import gc
@@ -19,6 +19,7 @@ import pytest
 
 from functions import documents
 from local import ROOT, access_tokens
+from local.postgres import add_installation
 from local.stack import Stack
 from shared import services as services_module
 from shared.access import api_key_authenticator
@@ -41,15 +42,17 @@ from tests.upload_client import Uploads
 TESTS = ROOT / "tests"
 # Other modules of tests/deploy wait for the package that test_lambda.py builds.
 SLOW = [TESTS / name for name in ("deploy/test_lambda.py", "local", "verify", "sdk", "playground")]
-VERSIONS = (16, 18)
 RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--postgres", type=int, choices=VERSIONS, default=18, help="the Postgres to test on")
+    parser.addoption("--postgres", type=int, choices=(16, 18), default=18, help="the Postgres to test on")
+    parser.addoption("--installation", type=Path, help="the folder of another Postgres to test on")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if folder := config.getoption("installation"):
+        config.option.postgres = add_installation(folder)
     # Properties are drawn alike in every run, and a slow machine is no failure. Modules with properties are
     # imported afterwards: their own settings extend these at the import.
     slow = [hypothesis.HealthCheck.too_slow]

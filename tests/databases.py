@@ -19,6 +19,7 @@ import psycopg
 from psycopg import sql
 
 from local import ROOT
+from local.errors import CommandError
 from local.postgres import Postgres
 from local.stack import DEFAULT_FOLDER, Stack
 from local.tools import migrations
@@ -64,7 +65,9 @@ class Run:
     def remove(self) -> None:
         """Stop every process of the run and delete its folder."""
         for state in sorted(self.folder.glob("*/stack.json"), key=lambda file: "postgres" in str(file)):
-            Stack(state.parent).remove()
+            # A killed run may be of another --installation. Its Postgres stops by itself without its folder.
+            with suppress(CommandError):
+                Stack(state.parent).remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def build_once(self, name: str, build: Callable[[Path], object]) -> Path:

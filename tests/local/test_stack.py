@@ -22,7 +22,14 @@ from local import ROOT
 from local.child_processes import Child, free_port, port_is_free, wait_for_end
 from local.errors import CommandError
 from local.npm_tools import npm_path, npm_program
-from local.postgres import Postgres, can_use_namespace, reason_of
+from local.postgres import (
+    VERSIONS,
+    Postgres,
+    add_installation,
+    can_use_namespace,
+    installation,
+    reason_of,
+)
 from local.stack import Stack
 from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
@@ -297,6 +304,17 @@ def test_a_reused_pid_is_not_signalled():
 def test_a_missing_postgres_version_is_named(tmp_path: Path):
     with pytest.raises(CommandError, match="versions 16 and 18"):
         Postgres.at(tmp_path, 9, 1, "x")
+
+
+def test_a_folder_with_another_postgres_is_used_for_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("local.postgres.VERSIONS", dict(VERSIONS))
+    link = tmp_path / "postgres"
+    link.symlink_to(installation(16))
+    assert add_installation(link) == 16
+    cluster = Postgres.at(tmp_path, 16, 1, "x")
+    assert cluster.binaries == link.resolve()
 
 
 def test_the_reason_of_a_failed_program_of_postgres_is_one_line():
