@@ -38,19 +38,6 @@ def installation(version: int) -> Path:
     return Path(spec.origin).parent / VERSIONS[version]
 
 
-def add_installation(folder: Path) -> int:
-    """Postgres of another folder with bin/, lib/ and share/, for tests of its version. Its major version.
-
-    Raises OSError when the folder has no Postgres.
-    """
-    output = subprocess.run(
-        [folder / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True
-    ).stdout
-    version = int(re.findall(r"[0-9]+", output)[0])
-    VERSIONS[version] = str(folder.resolve())
-    return version
-
-
 def can_use_namespace() -> bool:
     """Whether root may create a user namespace."""
     if shutil.which("unshare") is None:
@@ -161,6 +148,8 @@ class Postgres:
             return running
         self.initialise()
         options = [f"-c port={self.port}", "-c listen_addresses=127.0.0.1", "-c unix_socket_directories=''"]
+        # As in hosted projects. The wheel's Postgres has no JIT compiler, other installations may have one.
+        options.append("-c jit=off")
         if not durable:
             options += ["-c fsync=off", "-c synchronous_commit=off", "-c full_page_writes=off"]
         crashed = self._pid_file.exists()
