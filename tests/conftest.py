@@ -19,7 +19,6 @@ import pytest
 
 from functions import documents
 from local import ROOT, access_tokens
-from local.postgres import add_installation
 from local.stack import Stack
 from shared import services as services_module
 from shared.access import api_key_authenticator
@@ -32,7 +31,7 @@ from shared.models.embeddings import Embedder, local_embedder
 from shared.observability import request_record_store
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
-from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
+from tests.databases import LONG_TIME_OUTS, ProcessStack, Run, add_installation
 from tests.external_programs import chromium
 from tests.functions.app_server import EVENT_LOOPS, client_of, event_loop, services_with
 from tests.stand_in_server import StandIn

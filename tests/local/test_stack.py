@@ -25,7 +25,6 @@ from local.npm_tools import npm_path, npm_program
 from local.postgres import (
     VERSIONS,
     Postgres,
-    add_installation,
     can_use_namespace,
     installation,
     reason_of,
@@ -33,6 +32,7 @@ from local.postgres import (
 from local.stack import Stack
 from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
+from tests.databases import add_installation
 from tests.external_programs import completed
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
@@ -309,12 +309,10 @@ def test_a_missing_postgres_version_is_named(tmp_path: Path):
 def test_a_folder_with_another_postgres_is_used_for_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("local.postgres.VERSIONS", dict(VERSIONS))
-    link = tmp_path / "postgres"
-    link.symlink_to(installation(16))
-    assert add_installation(link) == 16
-    cluster = Postgres.at(tmp_path, 16, 1, "x")
-    assert cluster.binaries == link.resolve()
+    folder = installation(16)
+    monkeypatch.delitem(VERSIONS, 16)
+    assert add_installation(folder) == 16
+    assert Postgres.at(tmp_path, 16, 1, "x").binaries == folder
 
 
 def test_the_reason_of_a_failed_program_of_postgres_is_one_line():
