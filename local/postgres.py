@@ -23,11 +23,7 @@ from local.errors import CommandError
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
-# Sorted by code point, with Unicode character classes for keyword search, as in hosted projects.
-LOCALES = {
-    16: ("--locale", "C.UTF-8"),
-    18: ("--locale-provider", "builtin", "--locale", "C.UTF-8"),
-}
+FIRST_WITH_BUILTIN_LOCALES = 17
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
 
@@ -123,10 +119,16 @@ class Postgres:
         try:
             self.run(
                 "initdb", "--pgdata", self.data, "--username", SUPERUSER, "--pwfile", password_file,
-                "--auth", "scram-sha-256", "--encoding", "UTF8", *LOCALES[self.version], "--no-sync",
+                "--auth", "scram-sha-256", "--encoding", "UTF8", *self._locale, "--no-sync",
             )  # fmt: skip
         finally:
             password_file.unlink()
+
+    @property
+    def _locale(self) -> Sequence[str]:
+        """Sorted by code point, with Unicode character classes for keyword search, as in hosted projects."""
+        provider = ("--locale-provider", "builtin") if self.version >= FIRST_WITH_BUILTIN_LOCALES else ()
+        return (*provider, "--locale", "C.UTF-8")
 
     def _copy_outside(self, user: str) -> None:
         """Copy the binaries to a folder that the unprivileged user owns."""
@@ -146,6 +148,8 @@ class Postgres:
             return running
         self.initialise()
         options = [f"-c port={self.port}", "-c listen_addresses=127.0.0.1", "-c unix_socket_directories=''"]
+        # As in hosted projects. The wheel's Postgres has no JIT compiler, other installations may have one.
+        options.append("-c jit=off")
         if not durable:
             options += ["-c fsync=off", "-c synchronous_commit=off", "-c full_page_writes=off"]
         crashed = self._pid_file.exists()

@@ -1,6 +1,6 @@
 """Fixtures: the real stack of a test process and its users.
 
-Every test runs on one version of Postgres: the newest, or the one that --postgres names.
+Every test runs on one version of Postgres: the newest, or the one that --postgres or --installation names.
 """
 
 import gc
@@ -31,7 +31,7 @@ from shared.models.embeddings import Embedder, local_embedder
 from shared.observability import request_record_store
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
-from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
+from tests.databases import LONG_TIME_OUTS, ProcessStack, Run, add_installation
 from tests.external_programs import chromium
 from tests.functions.app_server import EVENT_LOOPS, client_of, event_loop, services_with
 from tests.stand_in_server import StandIn
@@ -41,15 +41,17 @@ from tests.upload_client import Uploads
 TESTS = ROOT / "tests"
 # Other modules of tests/deploy wait for the package that test_lambda.py builds.
 SLOW = [TESTS / name for name in ("deploy/test_lambda.py", "local", "verify", "sdk", "playground")]
-VERSIONS = (16, 18)
 RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--postgres", type=int, choices=VERSIONS, default=18, help="the Postgres to test on")
+    parser.addoption("--postgres", type=int, choices=(16, 18), default=18, help="the Postgres to test on")
+    parser.addoption("--installation", type=Path, help="the folder of another Postgres to test on")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if folder := config.getoption("installation"):
+        config.option.postgres = add_installation(folder)
     # Properties are drawn alike in every run, and a slow machine is no failure. Modules with properties are
     # imported afterwards: their own settings extend these at the import.
     slow = [hypothesis.HealthCheck.too_slow]

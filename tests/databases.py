@@ -8,6 +8,7 @@ import fcntl
 import os
 import re
 import shutil
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,7 +20,8 @@ import psycopg
 from psycopg import sql
 
 from local import ROOT
-from local.postgres import Postgres
+from local.errors import CommandError
+from local.postgres import VERSIONS, Postgres
 from local.stack import DEFAULT_FOLDER, Stack
 from local.tools import migrations
 
@@ -64,7 +66,9 @@ class Run:
     def remove(self) -> None:
         """Stop every process of the run and delete its folder."""
         for state in sorted(self.folder.glob("*/stack.json"), key=lambda file: "postgres" in str(file)):
-            Stack(state.parent).remove()
+            # A killed run may be of another --installation. Its Postgres stops by itself without its folder.
+            with suppress(CommandError):
+                Stack(state.parent).remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def build_once(self, name: str, build: Callable[[Path], object]) -> Path:
@@ -212,6 +216,19 @@ def _try_to_lock(lock: TextIO) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def add_installation(folder: Path) -> int:
+    """Postgres of another folder with bin/, lib/ and share/. Its major version.
+
+    Raises OSError when the folder has no Postgres.
+    """
+    output = subprocess.run(
+        [folder / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = int(re.findall(r"[0-9]+", output)[0])
+    VERSIONS[version] = str(folder.absolute())
+    return version
 
 
 def install_pgtap(url: str) -> None:

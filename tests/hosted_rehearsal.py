@@ -1,6 +1,7 @@
 """Rehearsal of a hosted project: `verify.hosted_project` on a stand-in, for docs/hosted-rehearsal.md.
 
-`python -m tests.hosted_rehearsal` needs pgbouncer. The stand-in has the roles and owners of a hosted project
+`python -m tests.hosted_rehearsal` needs pgbouncer; `--installation` and `--postgrest` add further versions of
+Postgres and PostgREST. The stand-in has the roles and owners of a hosted project
 (tests/hosted_project.sql), PostgREST behind a pooler in transaction mode, Vault, Realtime, a third-party
 issuer, the gateway's rules for keys, and the edge function.
 """
@@ -12,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -30,7 +31,7 @@ from local.seed_demo import settings_of
 from local.stack import Stack
 from shared.generation.calibration_fit import BUDGET
 from tests.clients.test_edge_function import edge_function
-from tests.databases import install_pgtap
+from tests.databases import add_installation, install_pgtap
 from tests.key_pairs import public, rs256
 from tests.project_server import Answer, ProjectServer
 from tests.stand_in_server import Reply, StandIn
@@ -146,39 +147,57 @@ def rehearse(
     return status, json.loads(record.read_text()) if record.exists() else {}
 
 
-def results(records: Mapping[int, dict[str, Any]]) -> str:
-    """The section of the page, of the records by version of Postgres."""
-    newest = records[max(records)]
+def results(records: Sequence[dict[str, Any]]) -> str:
+    """The section of the page, with a column for each record."""
     columns = [
         [
-            f"Postgres {record['limits']['server_version']}, pgvector {record['limits']['extension vector']}",
+            # Debian's has the package after the version.
+            f"Postgres {record['limits']['server_version'].split()[0]}, "
+            f"pgvector {record['limits']['extension vector']}, PostgREST {record['postgrest']}",
             *(f"{part['state']}: {part['detail']}" for part in record["parts"].values()),
             f"{len(record['advisors'])} findings",
             *(line.split(": ", 1)[1] for line in record["verify"]["summary"][:3]),
         ]
-        for record in records.values()
+        for record in records
     ]
-    names = ["Part", *newest["parts"], "advisors", "catalogue", "attacks", "rows"]
+    names = ["Part", *records[0]["parts"], "advisors", "catalogue", "attacks", "rows"]
     rows = [f"| {' | '.join(row)} |" for row in zip(names, *columns, strict=True)]
     rows.insert(1, "|---" * (1 + len(columns)) + "|")
-    postgrest = version_of(postgrest_binary(), "--version")
-    command_line = "`python -m tests.hosted_rehearsal`"
-    origin = f"Written by {command_line} on {newest['measured_at'][:10]}, with PostgREST {postgrest}."
+    origin = f"Written by `python -m tests.hosted_rehearsal` on {records[-1]['measured_at'][:10]}."
     return "\n".join([origin, "", *rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.hosted_rehearsal", description=__doc__)
     parser.add_argument("--all", action="store_true", help="all attacks, which takes minutes")
-    only = (lambda _: True) if parser.parse_args().all else TARGETS.__contains__
+    parser.add_argument(
+        "--installation", type=Path, action="append", default=[], help="the folder of another Postgres"
+    )
+    parser.add_argument(
+        "--postgrest",
+        type=Path,
+        action="append",
+        default=[],
+        help="another PostgREST, on the oldest Postgres",
+    )
+    options = parser.parse_args()
+    only = (lambda _: True) if options.all else TARGETS.__contains__
     if HostedProject.pooler() is None:
         sys.exit("pgbouncer is not installed: apt-get install pgbouncer")
-    records = {}
-    for version in VERSIONS:
+    for folder in options.installation:
+        add_installation(folder)
+    versions, default = sorted(VERSIONS), postgrest_binary()
+    records = []
+    for version, program in [
+        *((versions[0], program) for program in options.postgrest),
+        *((version, default) for version in versions),
+    ]:
+        os.environ["RAG_LOCAL_POSTGREST"] = str(program)
         with tempfile.TemporaryDirectory() as folder:
-            status, records[version] = rehearse(Path(folder) / "record.json", version, only)
+            status, record = rehearse(Path(folder) / "record.json", version, only)
         if status != command.SAME:
-            sys.exit(f"Postgres {version} differs; the page is not written")
+            sys.exit(f"Postgres {version} with {program} differs; the page is not written")
+        records.append(record | {"postgrest": version_of(program, "--version")})
     before, _, rest = PAGE.read_text().partition(HEADING)
     _, _, after = rest.partition("\n## ")
     PAGE.write_text(f"{before}{HEADING}\n{results(records)}\n\n## {after}")

@@ -186,10 +186,12 @@ def test_llms_txt_lists_every_page():
     assert pages - linked == set()
 
 
-def test_readme_and_contributing_stay_short():
+def test_readme_contributing_installation_and_edge_function_stay_short():
     assert len(README.splitlines()) <= 200
     assert len(README.split()) <= 2200
     assert len(CONTRIBUTING.splitlines()) <= 150
+    assert len(DOCS[ROOT / "docs" / "install.md"].split()) <= 1500
+    assert len((ROOT / "supabase/functions/rag/index.ts").read_text().splitlines()) <= 40
 
 
 def test_only_the_functions_for_vault_and_realtime_are_security_definer():

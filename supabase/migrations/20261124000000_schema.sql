@@ -896,6 +896,8 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    -- As in hosted projects. Elsewhere a JIT compiler may take seconds for a search of milliseconds.
+    perform set_config('jit', 'off', true);
     if current_user = 'rag_worker' then
       -- Raises PT401 for a token of another issuer.
       perform rag.current_user_id();

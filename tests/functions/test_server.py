@@ -109,6 +109,26 @@ def served(stack: Stack, processes: str, **settings: str) -> Iterator[tuple[str,
         process.stderr.close()
 
 
+def children_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes that serve."""
+    children = psutil.Process(process.pid).children()
+    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+
+
+@pytest.mark.long
+def test_a_process_without_processor_time_for_seconds_is_not_replaced(stack: Stack):
+    """As on a busy machine. uvicorn's default is five seconds."""
+    with served(stack, "2") as (url, process):
+        while not is_responding(f"{url}/health"):
+            assert process.poll() is None
+            time.sleep(0.1)
+        before = children_of(process)
+        before[0].suspend()
+        time.sleep(8)
+        before[0].resume()
+        assert children_of(process) == before
+
+
 def test_as_many_processes_serve_as_the_setting_says_and_end_with_the_first(
     subtests: pytest.Subtests, stack: Stack, people: People
 ):
@@ -118,11 +138,7 @@ def test_as_many_processes_serve_as_the_setting_says_and_end_with_the_first(
             while not is_responding(f"{url}/health"):
                 assert process.poll() is None
                 time.sleep(0.1)
-            own = [
-                child
-                for child in psutil.Process(process.pid).children()
-                if any("spawn_main" in word for word in child.cmdline())
-            ]
+            own = children_of(process)
             assert len(own) == children
             assert httpx.get(f"{url}/openapi.json").status_code == 200
             with ThreadPoolExecutor(8) as pool:

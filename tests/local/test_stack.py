@@ -22,10 +22,17 @@ from local import ROOT
 from local.child_processes import Child, free_port, port_is_free, wait_for_end
 from local.errors import CommandError
 from local.npm_tools import npm_path, npm_program
-from local.postgres import Postgres, can_use_namespace, reason_of
+from local.postgres import (
+    VERSIONS,
+    Postgres,
+    can_use_namespace,
+    installation,
+    reason_of,
+)
 from local.stack import Stack
 from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
+from tests.databases import add_installation
 from tests.external_programs import completed
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
@@ -297,6 +304,15 @@ def test_a_reused_pid_is_not_signalled():
 def test_a_missing_postgres_version_is_named(tmp_path: Path):
     with pytest.raises(CommandError, match="versions 16 and 18"):
         Postgres.at(tmp_path, 9, 1, "x")
+
+
+def test_a_folder_with_another_postgres_is_used_for_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = installation(16)
+    monkeypatch.delitem(VERSIONS, 16)
+    assert add_installation(folder) == 16
+    assert Postgres.at(tmp_path, 16, 1, "x").binaries == folder
 
 
 def test_the_reason_of_a_failed_program_of_postgres_is_one_line():

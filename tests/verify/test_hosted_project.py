@@ -212,7 +212,9 @@ def test_the_stand_in_refuses_changes_of_what_supabase_owns(stack: Stack):
                 database.execute(statement.encode())
 
 
-def test_the_page_of_the_rehearsal_has_all_parts():
+def test_the_page_of_the_rehearsal_has_all_parts_and_versions():
     text = hosted_rehearsal.PAGE.read_text()
     assert [name for name in CHECKS if f"| {name} | ok: " not in text] == []
     assert "failed: " not in text
+    versions = [*(f"| Postgres {version}." for version in range(15, 19)), "PostgREST 11.", "PostgREST 12."]
+    assert [version for version in versions if version not in text] == []

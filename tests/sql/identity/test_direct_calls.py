@@ -238,6 +238,22 @@ def test_only_calls_of_the_project_s_functions_have_a_size_limit(world: World, s
                     world.as_role(role, statement, headers, path)
 
 
+def test_only_calls_of_the_project_s_functions_run_without_jit(world: World):
+    """The setting of a database whose Postgres has a JIT compiler; the one of the tests' has none."""
+    statement = """
+        select current_setting('jit')
+        from (select set_config('jit', 'on', true) || set_config('request.headers', %s, true)
+          || set_config('request.path', %s, true)) as request (settings)
+        cross join lateral (
+          select rag.check_request()::text where settings is not null offset 0) as call (checked)
+        where checked is not null
+    """
+    headers = json.dumps({"content-length": "0"})
+    for path, jit in {"/rpc/rag_search": "off", "/documents": "on"}.items():
+        for role in ("authenticated", "rag_worker"):
+            assert world.as_role(role, statement, headers, path) == [(jit,)]
+
+
 def arguments_of(world: World, function: str) -> dict[str, Any]:
     return READERS.get(function) or required_arguments(world, function)
 
