@@ -129,6 +129,16 @@ export function pages(context, load, render) {
   return { place, reload: () => open(offset), restart: () => open(0) };
 }
 
+/** Ask, act, load the list again, and say what happened. Without a question, act at once. */
+export async function change(context, reload, question, action, message) {
+  if (question && !confirm(question)) return;
+  await context.attempt(async () => {
+    await action();
+    await reload();
+    context.say(message);
+  });
+}
+
 /** A new secret, which is shown once. */
 export function secret(title, text) {
   const code = el("code", { class: "secret", tabindex: "0", text });
