@@ -13,7 +13,6 @@ from bench import (
     capacity,
     cold_start,
     cost,
-    costly_requests,
     figures,
     http_path,
     index_ingestion,
@@ -39,7 +38,6 @@ STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match_by_tenant_size.measure,
     "hybrid": keyword_search.measure,
-    "costly": costly_requests.measure,
     "work": worker_throughput.measure,
     "put": put_documents.measure,
     "post": index_ingestion.measure,

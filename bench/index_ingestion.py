@@ -78,5 +78,4 @@ def send(url: str, clients: int, requests: list[Request]) -> Outcome:
 def texts(count: int) -> Iterator[str]:
     prose = Prose(set())
     for number in range(count):
-        words = " ".join(prose.document(number).chunks).split()[:WORDS]
-        yield document_text(number % DOCUMENTS, f"{number} {' '.join(words)}")
+        yield document_text(number % DOCUMENTS, f"{number} {prose.first_words(number, WORDS)}")

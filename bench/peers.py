@@ -7,7 +7,6 @@ under row security, the others by their filter of metadata. The others are measu
 create the tables, and with an index on the org.
 """
 
-import itertools
 import subprocess
 import sys
 import venv
@@ -238,14 +237,10 @@ def ingestion(tenants: TenantDatabase, addresses: Mapping[str, str]) -> list[Fig
 
 
 def batches() -> Iterator[list[str]]:
-    prose, numbers = Prose(set()), itertools.count()
-    for _ in range(DOCUMENTS // AT_ONCE):
-        yield [document(prose, number) for number in itertools.islice(numbers, AT_ONCE)]
-
-
-def document(prose: Prose, number: int) -> str:
-    words = " ".join(prose.document(number).chunks).split()
-    return document_text(number, " ".join(words[:WORDS]))
+    prose = Prose(set())
+    for first in range(0, DOCUMENTS, AT_ONCE):
+        numbers = range(first, first + AT_ONCE)
+        yield [document_text(number, prose.first_words(number, WORDS)) for number in numbers]
 
 
 def add_request(name: str, token: str, texts: Sequence[str]) -> Request:

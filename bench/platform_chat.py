@@ -18,7 +18,6 @@ from shared import pipeline
 from shared.answering.platform_chat.turn_text import chat_request
 from shared.api.contracts.platform.chat_request import Request
 from shared.models.chat_gateway import ChatGateway
-from shared.text import history_trimming
 from shared.types import Query
 
 PATH = "/api/v1/chat"
@@ -63,15 +62,8 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
     principal = principals_of(bench.stack)(USER_EMAIL)
     result = pipeline.search(bench.services, principal, Query(QUESTION, 5, neighbours=1))
     settings = bench.services.settings
-    request, _ = chat_request(
-        Request(message=QUESTION).to_turn(),
-        "m",
-        result.matches,
-        "",
-        (),
-        settings.rag_context_tokens,
-        history_trimming.HISTORY_TOKENS,
-    )
+    turn = Request(message=QUESTION).to_turn()
+    request, _ = chat_request(turn, "m", result.matches, "", (), settings.rag_context_tokens)
     return {**request, "stream": True}
 
 

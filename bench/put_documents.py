@@ -91,7 +91,7 @@ def bodies(documents: int, words: int = WORDS, dimensions: int = DIMENSIONS) -> 
 def document(
     prose: Prose, number: int, draw: np.random.Generator, words: int, dimensions: int
 ) -> dict[str, Any]:
-    text = " ".join(" ".join(prose.document(number).chunks).split()[:words])
+    text = prose.first_words(number, words)
     values = [*draw.normal(size=dimensions), *[0] * (DIMENSIONS - dimensions)]
     vector = ",".join(f"{value:.5g}" for value in values)
     chunk = {

@@ -67,6 +67,10 @@ class Prose:
         title = " ".join(self._drawn(draw, own, int(draw.integers(3, 7)))).capitalize()
         return SyntheticDocument(title, tuple(chunks))
 
+    def first_words(self, number: int, count: int) -> str:
+        """The beginning of a document."""
+        return " ".join(" ".join(self.document(number).chunks).split()[:count])
+
     def content_words(self, text: str) -> list[str]:
         return [word for word in words(text) if word not in self._passed_over]
 

@@ -63,13 +63,8 @@ KEYS = {
 class RandomEmbedder:
     """An embedding service that takes no time: a direction for each text, drawn from a seed."""
 
-    model, forms, remote, window, passage_tokens = (
-        "all-MiniLM-L6-v2",
-        NO_FORMS,
-        True,
-        8191,
-        128,
-    )
+    model, forms, remote = "all-MiniLM-L6-v2", NO_FORMS, True
+    window, passage_tokens = 8191, 128
 
     def __init__(self) -> None:
         self._draw = np.random.default_rng(7)

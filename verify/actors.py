@@ -62,16 +62,7 @@ class Actors:
 
     @property
     def people(self) -> tuple[Person, ...]:
-        return (
-            self.admin,
-            self.member,
-            self.colleague,
-            self.guest,
-            self.foreign_admin,
-            self.foreign_member,
-            self.stranger,
-            self.invited,
-        )
+        return tuple(value for value in vars(self).values() if isinstance(value, Person))
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement past row security; its rows."""

@@ -69,12 +69,15 @@ def check(
     own_health = health or of_caller
     states = {
         **_by_status(status, has_health=health is not None),
-        **_by_writes(own_health),
-        **_by_functions_secret(health),
         **_by_health(services, health, status),
         "embedding_service": embedding.state,
         "gateway": gateway,
     }
+    if own_health and own_health.writes != "ok":
+        states["database"] = State.DEGRADED
+    # The guarded SQL functions refuse every call without the right secret.
+    if health and health.functions_secret != "ok":  # noqa: S105  # a state
+        states["database"] = State.UNHEALTHY
     models = probes.models_of_orgs(services, caller) if caller and of_admin else []
     if embedding.state is State.HEALTHY and not set(models) <= set(embedding.names):
         # Searches find nothing of the documents of another model.
@@ -159,10 +162,6 @@ def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
     return {"database": database, "postgrest": postgrest}
 
 
-def _by_writes(health: DatabaseHealth | None) -> dict[str, State]:
-    return {} if health is None or health.writes == "ok" else {"database": State.DEGRADED}
-
-
 def _problem(health: DatabaseHealth | None) -> str | None:
     if health and health.functions_secret != "ok":  # noqa: S105  # a state
         return "The database does not accept RAG_FUNCTIONS_SECRET: set it as docs/install.md says in step 2."
@@ -182,11 +181,6 @@ def _problem(health: DatabaseHealth | None) -> str | None:
             "deploy the functions of the database's version. Until then calls succeed."
         )
     return None
-
-
-def _by_functions_secret(health: DatabaseHealth | None) -> dict[str, State]:
-    """The guarded SQL functions refuse every call without the right secret."""
-    return {} if health is None or health.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
 
 
 def _by_health(services: Services, health: DatabaseHealth | None, status: DatabaseStatus) -> dict[str, State]:
@@ -235,7 +229,6 @@ def _details(
         "embedding": {
             **_embedder(services.settings, embedding.model),
             "dimensions": embedding.dimensions,
-            "window": embedding.window,
             "roles": embedding.forms.model_dump(),
             "models_of_orgs": models,
             "calibration": calibration,

@@ -44,14 +44,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """`dimensions` are its own, `window` is the maximum of tokens of a text; both are None where it does not
-    embed. `forms`: those in which the model receives a question and a document. `names`: the models of the
-    documents that searches find. `error`: the code of its error."""
+    """`dimensions` are its own, None where it does not embed. `forms`: those in which the model receives a
+    question and a document. `names`: the models of the documents that searches find. `error`: the code of
+    its error."""
 
     state: State
     model: str | None
     dimensions: int | None
-    window: int | None
     forms: EmbeddingForms = NO_FORMS
     names: tuple[str, ...] = ()
     error: str | None = None
@@ -125,15 +124,14 @@ def _embedding(services: Services) -> Embedding:
         model = services.embedder.model
         with deadline(CHECK_SECONDS):
             (vector,) = services.embedder.embed(["health"], Role.QUESTION)
-            window = services.embedder.window
         padded(vector)
     except (RagError, ConfigurationError, ValueError) as error:
         code = error.code if isinstance(error, RagError) else EmbeddingFailed.code
-        return Embedding(State.UNHEALTHY, model, None, None, error=code)
+        return Embedding(State.UNHEALTHY, model, None, error=code)
     expected = requested_dimensions(model, services.settings.rag_embedding_dimensions) or len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
     names = tuple(embedder.model for embedder in services.embedders)
-    return Embedding(state, model, len(vector), window, services.embedder.forms, names)
+    return Embedding(state, model, len(vector), services.embedder.forms, names)
 
 
 def _gateway(services: Services) -> State:

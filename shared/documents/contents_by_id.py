@@ -98,23 +98,20 @@ def _with_graphs(
     return tuple(results)
 
 
+# Columns that a document has under the same names.
+_SAME_NAMES = (
+    "collection_id", "title", "source_type", "origin", "uri", "author", "state", "notes", "text", "truncated",
+)  # fmt: skip
+
+
 def _document(row: dict[str, Any]) -> Document:
     return Document(
+        **{name: row[name] for name in _SAME_NAMES},
         document_id=row["id"],
-        collection_id=row["collection_id"],
-        title=row["title"],
-        source_type=row["source_type"],
-        origin=row["origin"],
-        uri=row["uri"],
-        author=row["author"],
-        state=row["state"],
         labels=tuple(row["labels"]),
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
         metadata=object_of(row["metadata"]),
-        notes=row["notes"],
-        text=row["text"],
         chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
-        truncated=row["truncated"],
     )
 
 

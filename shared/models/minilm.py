@@ -56,10 +56,6 @@ class MiniLM:
         """Without special tokens and truncation. A text of at most window - 2 tokens is embedded whole."""
         return len(self._tokenize(text).ids)
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """The position of each token of count_tokens in the text: characters [start, end)."""
-        return self._tokenize(text).offsets
-
     def _tokenize(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 

@@ -1,7 +1,7 @@
 // Collections of the org, and the documents of one: search by name and state, deletion of several at once.
 
 import { count, el, show as fill } from "../dom.js";
-import { PAGE, button, day, field, orgColumn, pages, pair, rowButton, select, size, table, tag } from "./parts.js";
+import { PAGE, button, change, day, field, listAddress, orgColumn, pages, pair, rowButton, select, size, table, tag } from "./parts.js";
 
 const STATES = [["", "all"], "processing", "completed", "failed"];
 const ORDERS = [
@@ -35,14 +35,14 @@ async function showCollections(place, context) {
     (offset) => context.api.get(`/api/v1/collections?limit=${PAGE}&offset=${offset}&sort_by=name&order=asc`),
     (rows) => table("Collections", columns, rows, "No collections yet."),
   );
-  const remove = async (row) => {
-    if (!confirm(`Delete the collection “${row.name}” with ${count(row.document_count, "document")}, for all members? This cannot be undone.`)) return;
-    await context.attempt(async () => {
-      await context.api.delete(`/api/v1/collections/${row.id}?cascade=true`);
-      await list.reload();
-      context.say(`The collection “${row.name}” is deleted.`);
-    });
-  };
+  const remove = (row) =>
+    change(
+      context,
+      list.reload,
+      `Delete the collection “${row.name}” with ${count(row.document_count, "document")}, for all members? This cannot be undone.`,
+      () => context.api.delete(`/api/v1/collections/${row.id}?cascade=true`),
+      `The collection “${row.name}” is deleted.`,
+    );
   await list.reload();
   place.append(list.place);
 }
@@ -72,10 +72,8 @@ async function showDocuments(place, context, id) {
     context,
     (offset) => {
       const [sortBy, direction] = order.value.split(" ");
-      const query = new URLSearchParams({ collection_id: id, limit: PAGE, offset, sort_by: sortBy, order: direction });
-      if (name.value) query.set("name", name.value);
-      if (state.value) query.set("status", state.value);
-      return api.get(`/api/v1/documents?${query}`);
+      const filters = { name: name.value, status: state.value };
+      return api.get(listAddress("/api/v1/documents", { collection_id: id, limit: PAGE, offset, sort_by: sortBy, order: direction, ...filters }));
     },
     (rows, total) => {
       queueMicrotask(showBulk);

@@ -1,7 +1,7 @@
 // Audit events: which user did what in which namespace of the knowledge API, without any text; quotas of tokens, and changes of members.
 
 import { el } from "../dom.js";
-import { PAGE, breakable, field, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
+import { PAGE, breakable, field, listAddress, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
 
 const EVENTS = [["", "all"], "knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete", "quota.alert", "quota.exceeded", "member.put", "member.remove"];
 
@@ -21,12 +21,7 @@ export async function show(place, context) {
   ];
   const list = pages(
     context,
-    (offset) => {
-      const query = new URLSearchParams({ limit: PAGE, offset });
-      if (event.value) query.set("event", event.value);
-      if (namespace.value) query.set("namespace", namespace.value);
-      return context.api.get(`/api/v1/events?${query}`);
-    },
+    (offset) => context.api.get(listAddress("/api/v1/events", { limit: PAGE, offset, event: event.value, namespace: namespace.value })),
     (rows) => table("Audit events", columns, rows, event.value || namespace.value ? "No event matches." : "No events yet."),
   );
   event.onchange = namespace.onchange = () => context.attempt(list.restart);

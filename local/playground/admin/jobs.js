@@ -1,7 +1,7 @@
 // Ingestion jobs that wait, run or have failed, and the lengths of the worker's queues.
 
 import { count, el, show as fill } from "../dom.js";
-import { PAGE, button, field, orgColumn, pages, pair, rowButton, select, table, tag, time, userName, userNames } from "./parts.js";
+import { PAGE, button, field, listAddress, orgColumn, pages, pair, rowButton, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const STATES = [["", "all"], "waiting", "running", "failed"];
 const QUEUES = { documents: "Documents to ingest", extractions: "Entities to extract", deliveries: "Webhook events to deliver", removals: "Files to remove", sources: "Sources to list" };
@@ -23,11 +23,7 @@ export async function show(place, context) {
   ];
   const list = pages(
     context,
-    (offset) => {
-      const query = new URLSearchParams({ limit: PAGE, offset });
-      if (state.value) query.set("state", state.value);
-      return context.api.get(`/api/v1/jobs?${query}`);
-    },
+    (offset) => context.api.get(listAddress("/api/v1/jobs", { limit: PAGE, offset, state: state.value })),
     (rows) => {
       const failed = rows.filter((row) => row.state === "failed");
       const all = failed.length > 1 && el("div", { class: "row" }, button(`Retry the ${failed.length} failed jobs of this page`, () => retry(failed)));

@@ -1,7 +1,7 @@
 // API keys of the org: create, rotate, revoke. Users rotate their own keys; admins revoke all.
 
 import { el, show as fill } from "../dom.js";
-import { checkbox, day, field, form, orgColumn, pair, rowButton, secret, select, table, tag, time, userName, userNames } from "./parts.js";
+import { change, checkbox, day, field, form, orgColumn, pair, rowButton, secret, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const SCOPES = [
   ["documents:read", "read documents"],
@@ -55,14 +55,14 @@ export async function show(place, context) {
       await loadAndShow(secret(`The new key “${newKey.name}”.`, newKey.key));
     });
   };
-  const revoke = async (key) => {
-    if (!confirm(`Revoke the key “${key.name}”? Requests with it are refused from now on. This cannot be undone.`)) return;
-    await context.attempt(async () => {
-      await api.delete(`/api/keys/${key.id}`);
-      await load();
-      context.say(`The key “${key.name}” is revoked.`);
-    });
-  };
+  const revoke = (key) =>
+    change(
+      context,
+      load,
+      `Revoke the key “${key.name}”? Requests with it are refused from now on. This cannot be undone.`,
+      () => api.delete(`/api/keys/${key.id}`),
+      `The key “${key.name}” is revoked.`,
+    );
   const canRotate = (key) => isValid(key) && context.who.sub === key.owner_id;
   const columns = [
     ["Key", (key) => pair(key.name, el("code", { text: `${key.prefix}…` }))],

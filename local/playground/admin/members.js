@@ -1,7 +1,7 @@
 // Members of the org: listed, invited by their user id, given a role, removed. Admins do not change themselves.
 
 import { el, show as fill } from "../dom.js";
-import { PAGE, day, field, form, orgColumn, pages, pair, rowButton, select, table, tag } from "./parts.js";
+import { PAGE, change, day, field, form, orgColumn, pages, pair, rowButton, select, table, tag } from "./parts.js";
 
 const ROUTE = "/api/v1/members";
 const ROLES = ["member", "admin"];
@@ -23,7 +23,7 @@ export async function show(place, context) {
     ["Role", columns[1][1]],
     ...orgColumn(context),
     ["Invited on", (row) => day(row.created_at)],
-    ["", (row) => rowButton("Withdraw", nameOf(row), () => change(() => remove(row), `The invitation of ${nameOf(row)} is withdrawn.`))],
+    ["", (row) => rowButton("Withdraw", nameOf(row), () => apply(() => remove(row), `The invitation of ${nameOf(row)} is withdrawn.`))],
   ];
   const list = pages(
     context,
@@ -35,12 +35,8 @@ export async function show(place, context) {
     (offset) => api.get(`${ROUTE}?invited=true&limit=${PAGE}&offset=${offset}`),
     (rows) => table("Invitations", invitationColumns, rows, "No invitation is open."),
   );
-  const change = (action, message) =>
-    context.attempt(async () => {
-      await action();
-      await Promise.all([list.reload(), invited.reload()]);
-      context.say(message);
-    });
+  const reload = () => Promise.all([list.reload(), invited.reload()]);
+  const apply = (action, message) => change(context, reload, "", action, message);
   const put = (member) => api.post(ROUTE, member);
   const remove = ({ org_id: org, user_id: id }) => api.delete(`${ROUTE}/${id}?org_id=${org}`);
 
@@ -50,8 +46,8 @@ export async function show(place, context) {
     return el(
       "div",
       { class: "row" },
-      rowButton(text, nameOf(row), () => confirm(`${text}: ${nameOf(row)}?`) && change(() => put({ org_id, user_id, name, role }), `${nameOf(row)} is ${role} now.`)),
-      rowButton("Remove", nameOf(row), () => confirm(`Remove ${nameOf(row)} from the org? Tokens and API keys of the member get no documents of the org from now on.`) && change(() => remove(row), `${nameOf(row)} is removed.`)),
+      rowButton(text, nameOf(row), () => confirm(`${text}: ${nameOf(row)}?`) && apply(() => put({ org_id, user_id, name, role }), `${nameOf(row)} is ${role} now.`)),
+      rowButton("Remove", nameOf(row), () => confirm(`Remove ${nameOf(row)} from the org? Tokens and API keys of the member get no documents of the org from now on.`) && apply(() => remove(row), `${nameOf(row)} is removed.`)),
     );
   }
 
@@ -61,7 +57,7 @@ export async function show(place, context) {
     const role = select(ROLES);
     const org = select(context.orgs.map(({ id: orgId, name: title }) => [orgId, title ?? orgId]));
     const add = (sheet) =>
-      change(async () => {
+      apply(async () => {
         await put({ org_id: org.value, user_id: id.value.trim(), name: name.value.trim() || null, role: role.value });
         sheet.reset();
         sheet.parentElement.open = false;
@@ -76,7 +72,7 @@ export async function show(place, context) {
     );
   }
 
-  await Promise.all([list.reload(), invited.reload()]);
+  await reload();
   const heading = el("h3", { text: "Open invitations" });
   fill(place, el("details", {}, el("summary", { text: "New member" }), creation()), list.place, heading, invited.place);
 }

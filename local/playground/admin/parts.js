@@ -98,6 +98,11 @@ export function table(label, columns, rows, empty) {
 /** The column of the org, where there are several. */
 export const orgColumn = (context) => (context.severalOrgs ? [["Organization", (row) => context.nameOf(row.org_id)]] : []);
 
+/** The address of a list, without the parameters that are empty. */
+export function listAddress(route, parameters) {
+  return `${route}?${new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== ""))}`;
+}
+
 /** A list that comes in pages. `load(offset)` returns {data, pagination}, and `render(rows)` an element. Returns the
  * element and `reload()`, which shows the same page again. */
 export function pages(context, load, render) {
@@ -127,6 +132,16 @@ export function pages(context, load, render) {
     show(place, render(data, total), total > PAGE && steps);
   }
   return { place, reload: () => open(offset), restart: () => open(0) };
+}
+
+/** Ask, act, load the list again, and say what happened. Without a question, act at once. */
+export async function change(context, reload, question, action, message) {
+  if (question && !confirm(question)) return;
+  await context.attempt(async () => {
+    await action();
+    await reload();
+    context.say(message);
+  });
 }
 
 /** A new secret, which is shown once. */

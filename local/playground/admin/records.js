@@ -2,7 +2,7 @@
 
 import { count, el, milliseconds, number, show as fill } from "../dom.js";
 import { plain } from "../markdown.js";
-import { PAGE, button, checkbox, field, form, orgColumn, pages, pair, select, table, tag, time, userName, userNames } from "./parts.js";
+import { PAGE, button, checkbox, field, form, listAddress, orgColumn, pages, pair, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const ANSWERED = [["", "all"], ["true", "answered"], ["false", "withheld"]];
 const RATINGS = [["", "all"], ["up", "good"], ["down", "bad"]];
@@ -39,9 +39,8 @@ async function showRecords(place, context) {
   const list = pages(
     context,
     (offset) => {
-      const query = new URLSearchParams({ limit: PAGE, offset });
-      for (const [name, control] of Object.entries(filters)) if (control.value) query.set(name, control.value);
-      return api.get(`/api/v1/records?${query}`);
+      const values = Object.entries(filters).map(([name, control]) => [name, control.value]);
+      return api.get(listAddress("/api/v1/records", { limit: PAGE, offset, ...Object.fromEntries(values) }));
     },
     (rows) => table("Records", columns, rows, filters.answered.value || filters.rating.value || filters.labelled.value ? "No record matches." : "No records yet."),
   );

@@ -1,7 +1,7 @@
 // Sources of the org: websites and buckets that the worker follows.
 
 import { el, show as fill } from "../dom.js";
-import { breakable, field, form, orgColumn, pair, rowButton, select, table, tag, time } from "./parts.js";
+import { breakable, change, field, form, orgColumn, pair, rowButton, select, table, tag, time } from "./parts.js";
 
 const INTERVALS = [[3600, "every hour"], [86_400, "every day"], [604_800, "every week"]];
 const EXAMPLE = "https://example.com/docs";
@@ -16,15 +16,7 @@ export async function show(place, context) {
     const { data } = await api.get(ROUTE);
     fill(list, table("Sources", columns, data, "No sources yet."));
   }
-  /** Ask, change a source, and say what happened. */
-  const change = async (question, action, message) => {
-    if (question && !confirm(question)) return;
-    await context.attempt(async () => {
-      await action();
-      await load();
-      context.say(message);
-    });
-  };
+  const apply = (question, action, message) => change(context, load, question, action, message);
   const address = (row) => `${ROUTE}/${row.id}`;
   const columns = [
     ["Address", (row) => pair(breakable(row.address), names.get(row.collection_id))],
@@ -38,11 +30,11 @@ export async function show(place, context) {
         el(
           "div",
           { class: "row" },
-          row.enabled && row.status === "waiting" && rowButton("Run now", row.address, () => change("", () => api.post(`${address(row)}/run`), "The source runs as soon as the worker is free.")),
+          row.enabled && row.status === "waiting" && rowButton("Run now", row.address, () => apply("", () => api.post(`${address(row)}/run`), "The source runs as soon as the worker is free.")),
           row.enabled
-            ? rowButton("Disable", row.address, () => change(`Disable ${row.address}? Its documents stay and are not updated.`, () => api.patch(address(row), { enabled: false }), "The source is disabled."))
-            : rowButton("Enable", row.address, () => change("", () => api.patch(address(row), { enabled: true }), "The source is enabled.")),
-          rowButton("Delete", row.address, () => change(`Delete the source ${row.address}? Its documents stay.`, () => api.delete(address(row)), "The source is deleted.")),
+            ? rowButton("Disable", row.address, () => apply(`Disable ${row.address}? Its documents stay and are not updated.`, () => api.patch(address(row), { enabled: false }), "The source is disabled."))
+            : rowButton("Enable", row.address, () => apply("", () => api.patch(address(row), { enabled: true }), "The source is enabled.")),
+          rowButton("Delete", row.address, () => apply(`Delete the source ${row.address}? Its documents stay.`, () => api.delete(address(row)), "The source is deleted.")),
         ),
     ],
   ];

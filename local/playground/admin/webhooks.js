@@ -1,7 +1,7 @@
 // Webhooks of the org, and the deliveries of one.
 
 import { el, show as fill } from "../dom.js";
-import { PAGE, breakable, checkbox, field, form, orgColumn, pages, pair, rowButton, secret, select, table, tag, time } from "./parts.js";
+import { PAGE, breakable, change, checkbox, field, form, orgColumn, pages, pair, rowButton, secret, select, table, tag, time } from "./parts.js";
 
 const EVENTS = [
   "collection.created",
@@ -37,15 +37,10 @@ async function showWebhooks(place, context) {
     const { data } = await api.get("/api/v1/webhooks");
     fill(list, table("Webhooks", columns, data, "No webhooks yet."));
   }
-  /** Ask, change a webhook, and say what happened. */
-  const change = async (question, action, message) => {
-    if (question && !confirm(question)) return;
-    await context.attempt(async () => {
-      const webhook = await action();
-      if (webhook?.secret) fill(secretPlace, secret("The signing secret of the webhook.", webhook.secret));
-      await load();
-      if (message) context.say(message);
-    });
+  const apply = (question, action, message) => change(context, load, question, action, message);
+  const rotate = async (row) => {
+    const webhook = await api.post(`${address(row)}/rotate`, { overlap_seconds: 86_400 });
+    fill(secretPlace, secret("The signing secret of the webhook.", webhook.secret));
   };
   const address = (row) => `/api/v1/webhooks/${row.id}`;
   const columns = [
@@ -62,10 +57,10 @@ async function showWebhooks(place, context) {
           { class: "row" },
           el("a", { class: "button small", href: `#admin=webhooks&webhook=${row.id}`, "aria-label": `Deliveries: ${row.url}`, text: "Deliveries" }),
           row.enabled
-            ? rowButton("Disable", row.url, () => change(`Disable the webhook ${row.url}? Events that wait for it are dropped, and new ones are not sent.`, () => api.patch(address(row), { enabled: false }), "The webhook is disabled."))
-            : rowButton("Enable", row.url, () => change("", () => api.patch(address(row), { enabled: true }), "The webhook is enabled.")),
-          rowButton("New secret", row.url, () => change(`Create a new signing secret for ${row.url}? The old one signs too for a day.`, () => api.post(`${address(row)}/rotate`, { overlap_seconds: 86_400 }))),
-          rowButton("Delete", row.url, () => change(`Delete the webhook ${row.url} with its deliveries? This cannot be undone.`, () => api.delete(address(row)), "The webhook is deleted.")),
+            ? rowButton("Disable", row.url, () => apply(`Disable the webhook ${row.url}? Events that wait for it are dropped, and new ones are not sent.`, () => api.patch(address(row), { enabled: false }), "The webhook is disabled."))
+            : rowButton("Enable", row.url, () => apply("", () => api.patch(address(row), { enabled: true }), "The webhook is enabled.")),
+          rowButton("New secret", row.url, () => apply(`Create a new signing secret for ${row.url}? The old one signs too for a day.`, () => rotate(row), "")),
+          rowButton("Delete", row.url, () => apply(`Delete the webhook ${row.url} with its deliveries? This cannot be undone.`, () => api.delete(address(row)), "The webhook is deleted.")),
         ),
     ],
   ];
@@ -121,11 +116,7 @@ async function showDeliveries(place, context, id) {
     (rows) => table("Deliveries", columns, rows, "Nothing has been sent to this address yet."),
   );
   const repeat = (row) =>
-    context.attempt(async () => {
-      await context.api.post(`${address}/deliveries/${row.id}/repeat`);
-      await list.reload();
-      context.say("The event will be sent again.");
-    });
+    change(context, list.reload, "", () => context.api.post(`${address}/deliveries/${row.id}/repeat`), "The event will be sent again.");
   await list.reload();
   place.append(el("p", {}, el("a", { href: "#admin=webhooks", text: "All webhooks" }), ` / ${webhook.url}`), el("h3", { text: "Deliveries" }), list.place);
 }

@@ -26,14 +26,21 @@ CONNECTIONS = "How what the documents name is connected"
 
 async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str]:
     """The parts of the text; none if confidence is low. Sets the state's usage. Raises as Generator.write."""
-    context = ""
+    context, results = "", state.results
 
     def body() -> Body:
         nonlocal context
-        request, context = _chat_request(state)
+        connections = map(graph_context, (result.graph or Graph() for result in results.by_query.values()))
+        request, context = chat_request(
+            state.turn,
+            state.model,
+            results.matches(),
+            " ".join(dict.fromkeys(filter(None, connections))),
+            state.history,
+            state.services.settings.rag_context_tokens,
+        )
         return request
 
-    results = state.results
     # The marks of an extracted answer number the documents in the order of the sources.
     citations = cite(results.by_score())
     result = results.by_query.get(state.question)
@@ -65,25 +72,6 @@ def _retrieval_tokens(request: GenerationRequest, context: str, generated: Gener
     return max(0, generated.usage.prompt_tokens - count_tokens(request.question))
 
 
-def _chat_request(state: TurnState) -> tuple[Body, str]:
-    connections = " ".join(
-        dict.fromkeys(
-            words
-            for result in state.results.by_query.values()
-            if (words := graph_context(result.graph or Graph()))
-        )
-    )
-    return chat_request(
-        state.turn,
-        state.model,
-        state.results.matches(),
-        connections,
-        state.history,
-        state.services.settings.rag_context_tokens,
-        HISTORY_TOKENS,
-    )
-
-
 def chat_request(
     turn: Turn,
     model: str,
@@ -91,7 +79,6 @@ def chat_request(
     connections: str,
     history: Sequence[Message],
     context_tokens: int,
-    history_tokens: int,
 ) -> tuple[Body, str]:
     """The body of a chat completion, and its context. `connections`: the graph as text."""
     fence = Fence()
@@ -102,7 +89,7 @@ def chat_request(
     system = "\n\n".join(filter(None, (system_prompt(fence, may_abstain=True), turn.instruction)))
     messages = [
         *(_message("system", text) for text in (system, *turn.system_messages)),
-        *(_message(message.role, message.content) for message in trim_history(history, history_tokens)),
+        *(_message(message.role, message.content) for message in trim_history(history, HISTORY_TOKENS)),
         _message("user", TURN.format(context=context, question=turn.question)),
     ]
     return {"model": model, "messages": messages, **turn.sampling.specified()}, context

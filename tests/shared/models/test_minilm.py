@@ -66,7 +66,7 @@ def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(minilm:
 
 
 def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
-    spans = minilm.spans(LONG)
+    spans = minilm._tokenize(LONG).offsets
     cut = spans[minilm.window - 3][1]  # the last token beside [CLS] and [SEP] that fits
     whole, read, less = minilm.embed([LONG, LONG[:cut], LONG[: spans[minilm.window - 4][1]]], Role.DOCUMENT)
     assert minilm.count_tokens(LONG[:cut]) == minilm.window - 2
@@ -79,7 +79,6 @@ def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
     assert same([empty], [blank])
     assert cosine(empty, word) < 0.9
     assert minilm.count_tokens(" \n\t ") == 0
-    assert minilm.spans("") == []
 
 
 def returns_the_same_in_eight_threads(embedder: Embedder, mixed: list[str]) -> None:
@@ -106,17 +105,6 @@ def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
 def test_tokens_are_counted_without_special_ones_and_beyond_the_window(minilm: MiniLM) -> None:
     assert minilm.count_tokens("lamp") == 1
     assert minilm.count_tokens("lamp " * 1000) == 1000
-
-
-def test_spans_are_the_characters_of_each_counted_token(minilm: MiniLM, samples: list[Sample]) -> None:
-    for text in [LONG, *(text for text, _ in samples)]:
-        spans = minilm.spans(text)
-        assert len(spans) == minilm.count_tokens(text)
-        assert all(0 <= start < end <= len(text) for start, end in spans)
-        assert spans == sorted(spans)
-    # Characters, not bytes; the accents and the case that the model drops are still the text's.
-    text = "Größe, 🎉 ÉTÉ"
-    assert "".join(text[start:end] for start, end in minilm.spans(text)) == "Größe,🎉ÉTÉ"
 
 
 def test_missing_weights_name_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,15 +164,10 @@ def masked(value: Any, secret: str) -> Any:
 
 def of_response(response: httpx.Response) -> APIError:
     """The error of a response that was read, without the request's key."""
-    secret = secret_of(response)
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
     return _error(
         response.status_code,
-        body if isinstance(body, dict) else {},
-        secret,
+        _body(response),
+        secret_of(response),
         request_id=request_id(response),
         retry_after=retry_after(response),
     )
@@ -180,12 +175,8 @@ def of_response(response: httpx.Response) -> APIError:
 
 def of_storage(response: httpx.Response) -> UploadFailedError:
     """The error of an upload to a signed URL, whose token is in no error."""
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    reason = body.get("message") if isinstance(body, dict) else None
-    message = f"Storage did not accept the file: {reason or 'it gave no reason'}. Create the document again."
+    reason = _body(response).get("message") or "it gave no reason"
+    message = f"Storage did not accept the file: {reason}. Create the document again."
     url = response.request.url
     message = message.replace(url.params.get("token") or str(url), "[the token]")
     return UploadFailedError(message, status_code=response.status_code)
@@ -223,6 +214,15 @@ def retry_after(response: httpx.Response) -> float | None:
     """The seconds in the header Retry-After; the API sends no date."""
     header = response.headers.get("retry-after", "")
     return float(header) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", header, re.ASCII) else None
+
+
+def _body(response: httpx.Response) -> dict[str, Any]:
+    """The JSON object of the response; empty for another body."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
 
 
 def _error(status: int, body: Mapping[str, Any], secret: str, **more: Any) -> APIError:

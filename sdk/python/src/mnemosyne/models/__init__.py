@@ -1,177 +1,89 @@
 """Typed models of the API's responses."""
 
-from mnemosyne.models.administration import AuditEvent, Health, Org, Stats
-from mnemosyne.models.base import Model, Pagination
-from mnemosyne.models.chat import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    ChatMessage,
-    ChatMessageParam,
-    ChatMetadata,
-    ChatOptions,
-    ChatSession,
-    Choice,
-    ChoiceDelta,
-    ChunkChoice,
-    Confidence,
-    GenerationParam,
-    ReasoningStep,
-    RetrievalParam,
-    SessionMessage,
-    SessionMessageParam,
-    SessionReference,
-    Source,
-    Usage,
-)
-from mnemosyne.models.chunk import (
-    Chunk,
-    ChunkDocument,
-    Graph,
-    GraphEdge,
-    GraphEntity,
-    GraphQueryResult,
-    RetrievalMetadata,
-    RetrievalResponse,
-    RetrievalResult,
-)
-from mnemosyne.models.collection import Collection, CollectionConfig, CollectionConfigParam, GraphQueued
-from mnemosyne.models.document import Document, DocumentError, DocumentLink, DocumentStatus
-from mnemosyne.models.rag import (
-    RagAnswerResponse,
-    RagAnswerText,
-    RagCitation,
-    RagContext,
-    RagFilters,
-    RagResult,
-    RagSearchResponse,
-    RagSource,
-)
-from mnemosyne.models.search import (
-    AnswerEvent,
-    AnswerGeneration,
-    AnswerMeta,
-    AnswerOptions,
-    AnswerResponse,
-    AnswerRetrieval,
-    Citation,
-    ContentsChunk,
-    ContentsDocument,
-    ContentsGraph,
-    ContentsOptions,
-    ContentsResponse,
-    DocumentChunk,
-    Expand,
-    GraphExpansion,
-    Rationale,
-    Reason,
-    Reference,
-    RetrievalOptions,
-    ScopeParam,
-    SearchEdge,
-    SearchEntity,
-    SearchFilters,
-    SearchGraph,
-    SearchInclude,
-    SearchOptions,
-    SearchResponse,
-    SearchResult,
-    SearchUsage,
-    Sentence,
-    SentenceReference,
-    SimilarOptions,
-    SimilarResponse,
-    Span,
-    Subject,
-    Support,
-    TimeRange,
-)
-
-__all__ = [
-    "AnswerEvent",
-    "AnswerGeneration",
-    "AnswerMeta",
-    "AnswerOptions",
-    "AnswerResponse",
-    "AnswerRetrieval",
-    "AuditEvent",
-    "ChatCompletion",
-    "ChatCompletionChunk",
-    "ChatMessage",
-    "ChatMessageParam",
-    "ChatMetadata",
-    "ChatOptions",
-    "ChatSession",
-    "Choice",
-    "ChoiceDelta",
-    "Chunk",
-    "ChunkChoice",
-    "ChunkDocument",
-    "Citation",
-    "Collection",
-    "CollectionConfig",
-    "CollectionConfigParam",
-    "Confidence",
-    "ContentsChunk",
-    "ContentsDocument",
-    "ContentsGraph",
-    "ContentsOptions",
-    "ContentsResponse",
-    "Document",
-    "DocumentChunk",
-    "DocumentError",
-    "DocumentLink",
-    "DocumentStatus",
-    "Expand",
-    "GenerationParam",
-    "Graph",
-    "GraphEdge",
-    "GraphEntity",
-    "GraphExpansion",
-    "GraphQueryResult",
-    "GraphQueued",
-    "Health",
-    "Model",
-    "Org",
-    "Pagination",
-    "RagAnswerResponse",
-    "RagAnswerText",
-    "RagCitation",
-    "RagContext",
-    "RagFilters",
-    "RagResult",
-    "RagSearchResponse",
-    "RagSource",
-    "Rationale",
-    "Reason",
-    "ReasoningStep",
-    "Reference",
-    "RetrievalMetadata",
-    "RetrievalOptions",
-    "RetrievalParam",
-    "RetrievalResponse",
-    "RetrievalResult",
-    "ScopeParam",
-    "SearchEdge",
-    "SearchEntity",
-    "SearchFilters",
-    "SearchGraph",
-    "SearchInclude",
-    "SearchOptions",
-    "SearchResponse",
-    "SearchResult",
-    "SearchUsage",
-    "Sentence",
-    "SentenceReference",
-    "SessionMessage",
-    "SessionMessageParam",
-    "SessionReference",
-    "SimilarOptions",
-    "SimilarResponse",
-    "Source",
-    "Span",
-    "Stats",
-    "Subject",
-    "Support",
-    "TimeRange",
-    "Usage",
-]
+from mnemosyne.models.administration import AuditEvent as AuditEvent
+from mnemosyne.models.administration import Health as Health
+from mnemosyne.models.administration import Org as Org
+from mnemosyne.models.administration import Stats as Stats
+from mnemosyne.models.base import Model as Model
+from mnemosyne.models.base import Pagination as Pagination
+from mnemosyne.models.chat import ChatCompletion as ChatCompletion
+from mnemosyne.models.chat import ChatCompletionChunk as ChatCompletionChunk
+from mnemosyne.models.chat import ChatMessage as ChatMessage
+from mnemosyne.models.chat import ChatMessageParam as ChatMessageParam
+from mnemosyne.models.chat import ChatMetadata as ChatMetadata
+from mnemosyne.models.chat import ChatOptions as ChatOptions
+from mnemosyne.models.chat import ChatSession as ChatSession
+from mnemosyne.models.chat import Choice as Choice
+from mnemosyne.models.chat import ChoiceDelta as ChoiceDelta
+from mnemosyne.models.chat import ChunkChoice as ChunkChoice
+from mnemosyne.models.chat import Confidence as Confidence
+from mnemosyne.models.chat import GenerationParam as GenerationParam
+from mnemosyne.models.chat import ReasoningStep as ReasoningStep
+from mnemosyne.models.chat import RetrievalParam as RetrievalParam
+from mnemosyne.models.chat import SessionMessage as SessionMessage
+from mnemosyne.models.chat import SessionMessageParam as SessionMessageParam
+from mnemosyne.models.chat import SessionReference as SessionReference
+from mnemosyne.models.chat import Source as Source
+from mnemosyne.models.chat import Usage as Usage
+from mnemosyne.models.chunk import Chunk as Chunk
+from mnemosyne.models.chunk import ChunkDocument as ChunkDocument
+from mnemosyne.models.chunk import Graph as Graph
+from mnemosyne.models.chunk import GraphEdge as GraphEdge
+from mnemosyne.models.chunk import GraphEntity as GraphEntity
+from mnemosyne.models.chunk import GraphQueryResult as GraphQueryResult
+from mnemosyne.models.chunk import RetrievalMetadata as RetrievalMetadata
+from mnemosyne.models.chunk import RetrievalResponse as RetrievalResponse
+from mnemosyne.models.chunk import RetrievalResult as RetrievalResult
+from mnemosyne.models.collection import Collection as Collection
+from mnemosyne.models.collection import CollectionConfig as CollectionConfig
+from mnemosyne.models.collection import CollectionConfigParam as CollectionConfigParam
+from mnemosyne.models.collection import GraphQueued as GraphQueued
+from mnemosyne.models.document import Document as Document
+from mnemosyne.models.document import DocumentError as DocumentError
+from mnemosyne.models.document import DocumentLink as DocumentLink
+from mnemosyne.models.document import DocumentStatus as DocumentStatus
+from mnemosyne.models.rag import RagAnswerResponse as RagAnswerResponse
+from mnemosyne.models.rag import RagAnswerText as RagAnswerText
+from mnemosyne.models.rag import RagCitation as RagCitation
+from mnemosyne.models.rag import RagContext as RagContext
+from mnemosyne.models.rag import RagFilters as RagFilters
+from mnemosyne.models.rag import RagResult as RagResult
+from mnemosyne.models.rag import RagSearchResponse as RagSearchResponse
+from mnemosyne.models.rag import RagSource as RagSource
+from mnemosyne.models.search import AnswerEvent as AnswerEvent
+from mnemosyne.models.search import AnswerGeneration as AnswerGeneration
+from mnemosyne.models.search import AnswerMeta as AnswerMeta
+from mnemosyne.models.search import AnswerOptions as AnswerOptions
+from mnemosyne.models.search import AnswerResponse as AnswerResponse
+from mnemosyne.models.search import AnswerRetrieval as AnswerRetrieval
+from mnemosyne.models.search import Citation as Citation
+from mnemosyne.models.search import ContentsChunk as ContentsChunk
+from mnemosyne.models.search import ContentsDocument as ContentsDocument
+from mnemosyne.models.search import ContentsGraph as ContentsGraph
+from mnemosyne.models.search import ContentsOptions as ContentsOptions
+from mnemosyne.models.search import ContentsResponse as ContentsResponse
+from mnemosyne.models.search import DocumentChunk as DocumentChunk
+from mnemosyne.models.search import Expand as Expand
+from mnemosyne.models.search import GraphExpansion as GraphExpansion
+from mnemosyne.models.search import Rationale as Rationale
+from mnemosyne.models.search import Reason as Reason
+from mnemosyne.models.search import Reference as Reference
+from mnemosyne.models.search import RetrievalOptions as RetrievalOptions
+from mnemosyne.models.search import ScopeParam as ScopeParam
+from mnemosyne.models.search import SearchEdge as SearchEdge
+from mnemosyne.models.search import SearchEntity as SearchEntity
+from mnemosyne.models.search import SearchFilters as SearchFilters
+from mnemosyne.models.search import SearchGraph as SearchGraph
+from mnemosyne.models.search import SearchInclude as SearchInclude
+from mnemosyne.models.search import SearchOptions as SearchOptions
+from mnemosyne.models.search import SearchResponse as SearchResponse
+from mnemosyne.models.search import SearchResult as SearchResult
+from mnemosyne.models.search import SearchUsage as SearchUsage
+from mnemosyne.models.search import Sentence as Sentence
+from mnemosyne.models.search import SentenceReference as SentenceReference
+from mnemosyne.models.search import SimilarOptions as SimilarOptions
+from mnemosyne.models.search import SimilarResponse as SimilarResponse
+from mnemosyne.models.search import Span as Span
+from mnemosyne.models.search import Subject as Subject
+from mnemosyne.models.search import Support as Support
+from mnemosyne.models.search import TimeRange as TimeRange

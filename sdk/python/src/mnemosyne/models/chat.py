@@ -2,12 +2,11 @@
 API's own; and sessions."""
 
 from datetime import datetime
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, TypedDict
 
-import httpx
-from pydantic import Field, ValidationError
+from pydantic import Field, model_validator
 
-from mnemosyne.models.base import Model, unexpected
+from mnemosyne.models.base import Model
 from mnemosyne.models.chunk import RetrievalMode
 
 
@@ -169,25 +168,12 @@ class ChatCompletion(_Told):
     sources: list[Source] = Field(default_factory=list)
     usage: Usage | None = None
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, response: httpx.Response) -> Self:
-        """Raises UnexpectedResponseError."""
-        try:
-            answer = _Answer.model_validate_json(response.content)
-        except ValidationError as fault:
-            error = fault
-        else:
-            choice = Choice(message=ChatMessage(content=answer.response))
-            return cls.model_construct(**{**dict(answer), "choices": [choice]})
-        raise unexpected(response, error)
-
-
-class _Answer(Model):
-    query: str
-    response: str
-    sources: list[Source] = Field(default_factory=list)
-    usage: Usage | None = None
-    metadata: ChatMetadata | None = None
+    def _with_choice(cls, answer: Any) -> Any:
+        if not isinstance(answer, dict):
+            return answer
+        return {**answer, "choices": [{"message": {"content": answer.get("response")}}]}
 
 
 class ChoiceDelta(Model):

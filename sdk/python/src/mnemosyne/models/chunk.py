@@ -117,40 +117,19 @@ class RetrievalResponse(Model):
 
 
 class RetrievalResult(list[Chunk]):
-    """The chunks, best first, and how they were found."""
+    """The chunks, best first, and how they were found. `graph_context`: the graph in sentences; None without
+    a graph."""
 
     def __init__(self, response: RetrievalResponse) -> None:
         super().__init__(response.results)
         self.response = response
-
-    @property
-    def query(self) -> str:
-        return self.response.query
-
-    @property
-    def mode(self) -> str:
-        return self.response.mode
-
-    @property
-    def total_results(self) -> int:
-        return self.response.total_results
-
-    @property
-    def graph_enhanced(self) -> bool:
-        return self.response.graph_enhanced
-
-    @property
-    def graph_context(self) -> str | None:
-        """The graph in sentences; None without a graph."""
-        return self.response.graph_context
-
-    @property
-    def graph(self) -> Graph | None:
-        return self.response.graph
-
-    @property
-    def retrieval_metadata(self) -> RetrievalMetadata | None:
-        return self.response.retrieval_metadata
+        self.query = response.query
+        self.mode = response.mode
+        self.total_results = response.total_results
+        self.graph_enhanced = response.graph_enhanced
+        self.graph_context = response.graph_context
+        self.graph = response.graph
+        self.retrieval_metadata = response.retrieval_metadata
 
 
 class GraphQueryResult(RetrievalResult):

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from mnemosyne import errors
 from mnemosyne.chunks import chunk_of
-from mnemosyne.models.base import items_of
+from mnemosyne.models.base import validated
 from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -123,7 +123,7 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[ChatSession]:
             answer = self._transport.send(Request("GET", "/chat/sessions", query(limit=limit, offset=offset)))
-            page = items_of(_SESSIONS, answer)
+            page = validated(_SESSIONS.validate_json, answer)
             return Page(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return fetch(offset)
@@ -134,7 +134,7 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[SessionMessage]:
             answer = self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
-            page = items_of(_MESSAGES, answer)
+            page = validated(_MESSAGES.validate_json, answer)
             return Page(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return fetch(offset)

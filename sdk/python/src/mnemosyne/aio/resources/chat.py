@@ -11,7 +11,7 @@ from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.streaming import AsyncStream
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.chunks import chunk_of
-from mnemosyne.models.base import items_of
+from mnemosyne.models.base import validated
 from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -124,7 +124,7 @@ class AsyncChatSessionsResource:
             answer = await self._transport.send(
                 Request("GET", "/chat/sessions", query(limit=limit, offset=offset))
             )
-            page = items_of(_SESSIONS, answer)
+            page = validated(_SESSIONS.validate_json, answer)
             return AsyncPage(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return await fetch(offset)
@@ -137,7 +137,7 @@ class AsyncChatSessionsResource:
 
         async def fetch(offset: int) -> AsyncPage[SessionMessage]:
             answer = await self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
-            page = items_of(_MESSAGES, answer)
+            page = validated(_MESSAGES.validate_json, answer)
             return AsyncPage(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return await fetch(offset)
