@@ -35,7 +35,7 @@ help:
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
 	@echo "make bench      speed, cold starts, ingestion, matching among 100,000 chunks (bench/results.jsonl;"
-	@echo "                an hour; PARTS=match for one of http cold chat cost match hybrid work put post capacity"
+	@echo "                an hour; PARTS=match for one of http cold chat cost match hybrid costly work put post capacity"
 	@echo "                request peers)"
 	@echo "make eval DATA=dir      quality of retrieval and accuracy of confidence, on labelled sets"
 	@echo "make compare DATA=dir CHANGE='similarity_share=0.5'    the effect of a change, with intervals"

@@ -13,6 +13,7 @@ from bench import (
     capacity,
     cold_start,
     cost,
+    costly_requests,
     figures,
     http_path,
     index_ingestion,
@@ -38,6 +39,7 @@ STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match_by_tenant_size.measure,
     "hybrid": keyword_search.measure,
+    "costly": costly_requests.measure,
     "work": worker_throughput.measure,
     "put": put_documents.measure,
     "post": index_ingestion.measure,
