@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from functions import administration, collections
 from functions import health as open_health
-from local import access_tokens, declared_schema
+from local import access_tokens
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.stack import Stack
@@ -30,7 +30,6 @@ from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of, platform_error, proxy_to, services_with
 from tests.functions.platform_chat_client import reply_of
 from tests.functions.search_workspace import OUTAGE, put
-from tests.sql.schema_changes import schema_change
 from tests.stand_in_server import Reply, Request, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
@@ -137,6 +136,9 @@ def test_public_health_reports_the_queue(settings: Settings, people: People, wor
     # Questions are answered all the same.
     assert queue() == (200, "Healthy", "unhealthy")
     assert queue(supabase_jwt_secret=None) == (200, "Healthy", "unknown")
+    unsigned = health(settings, supabase_jwt_secret=None)
+    states = dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
+    assert (unsigned["status"], unsigned["services"]) == ("healthy", ALL_WELL | states)
     assert queue(supabase_url="http://127.0.0.1:9") == (503, "Unhealthy", "unknown")
 
 
@@ -150,14 +152,6 @@ def test_a_database_with_another_schema_version_is_reported(
         assert (body["services"]["migrations"], body["status"]) == (state, "degraded")
         assert version in body["problem"]
         assert health(settings)["problem"] is None
-
-
-def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
-    """As of a database that is a migration behind, and lacks the function."""
-    execute = "execute on function public.rag_health()"
-    with schema_change(world, f"revoke {execute} from rag_worker", f"grant {execute} to rag_worker"):
-        body = health(settings)
-    assert (body["services"]["migrations"], body["status"]) == ("unhealthy", "degraded")
 
 
 def test_a_database_that_is_down_is_503(settings: Settings, shared_people: People):
@@ -325,9 +319,7 @@ def another_postgrest(stack: Stack, **settings: str) -> Iterator[str]:
 GATEWAY_STATES: list[tuple[Reply, str]] = [
     (Reply(json={"data": []}), "healthy"), (Reply(json={}, status=404), "unknown"),
     (Reply(json={}, status=402), "unhealthy"), (Reply(json={}, status=429), "degraded"),
-    (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
-    (Reply(json={}, status=403), "unhealthy"), (Reply(json={}, status=500), "unhealthy"),
-    (Reply(drop=True), "unhealthy"),
+    (Reply(json={"error": "the secret project"}, status=401), "unhealthy"), (Reply(drop=True), "unhealthy"),
 ]  # fmt: skip
 
 
@@ -417,12 +409,6 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
             assert requests.count("/rest/v1/rpc/is_org_member") == 2
 
 
-def test_without_a_signing_key_database_details_are_unknown(settings: Settings):
-    body = health(settings, supabase_jwt_secret=None)
-    assert body["services"] == ALL_WELL | dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
-    assert body["status"] == "healthy"
-
-
 def test_stats_cover_the_admin_s_org(services: Services, people: People, world: World):
     graph_documents.put_all(services, people.ann)
     stored = put(services, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
@@ -432,22 +418,22 @@ def test_stats_cover_the_admin_s_org(services: Services, people: People, world: 
         "total_users", "total_collections", "total_documents", "total_chunks", "total_entities",
         "total_relationships", "storage_used_bytes", "api_calls_today", "is_complete",
     }  # fmt: skip
-    acme = people.acme.id
-    (expected,) = world.sql(
-        "select (select count(*) from rag.collections where org_id = %(org)s), "
-        "(select count(*) from rag.documents where org_id = %(org)s), "
-        "(select count(*) from rag.chunks where org_id = %(org)s), "
-        "(select count(*) from (select entity from rag.mentions where org_id = %(org)s union "
-        " select entity from rag.title_entities where org_id = %(org)s) as one), "
-        "(select count(distinct (subject, type, object)) from rag.relations where org_id = %(org)s), "
-        "(select sum(octet_length(content)) from rag.documents where org_id = %(org)s)".replace(
-            "%(org)s", f"'{acme}'"
-        )
-    )
-    names = ("collections", "documents", "chunks", "entities", "relationships")
-    assert tuple(before[f"total_{name}"] for name in names) == expected[:5]
-    assert before["total_relationships"] > 0
-    assert (before["storage_used_bytes"], before["is_complete"]) == (expected[5], True)
+    for name, query in (
+        ("total_collections", "count(*) from rag.collections"),
+        ("total_documents", "count(*) from rag.documents"),
+        ("total_chunks", "count(*) from rag.chunks"),
+        ("total_relationships", "count(distinct (subject, type, object)) from rag.relations"),
+        ("storage_used_bytes", "sum(octet_length(content)) from rag.documents"),
+    ):
+        ((expected,),) = world.sql(f"select {query} where org_id = %s", people.acme.id)
+        assert before[name] == expected > 0, name
+    entities = "select entity from rag.{} where org_id = %s"
+    named = {
+        row
+        for table in ("mentions", "title_entities")
+        for row in world.sql(entities.format(table), people.acme.id)
+    }
+    assert (before["total_entities"], before["is_complete"]) == (len(named), True)
     # An original counts with its text.
     world.sql(
         "insert into rag.originals (org_id, document_id, collection_id, bytes) "
@@ -485,22 +471,12 @@ def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, peop
     assert get(people.ada)["api_calls_today"] == 3
 
 
-# verify/permissions.json states all of them, with the scopes that a key needs.
-ADMIN_ROUTES = (
-    STATS, "/v1/events", "/v1/usage", "/api/v1/usage", "/v1/members", "/v1/jobs", "/v1/records",
-    "/v1/records/summary",
-)  # fmt: skip
-
-
-def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People, subtests: pytest.Subtests):
+def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People):
+    """The sweep compares the caller and the scopes of every route with verify/permissions.json."""
     reader = key(people.ada, scopes=["documents:read", "collections:manage"])
-    cases = ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope"))
-    for path in ADMIN_ROUTES:
-        for actor, token, code in cases:
-            with subtests.test(path=path, code=code):
-                error = platform_error(actor.request("GET", path, token=token), 403)
-                assert (error["type"], error["code"]) == ("permission_error", code)
-    assert get(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
+    for actor, token, code in ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope")):
+        error = platform_error(actor.request("GET", STATS, token=token), 403)
+        assert (error["type"], error["code"]) == ("permission_error", code)
 
 
 def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.Subtests):
@@ -517,9 +493,6 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
             assert [row["chunk_count"] for row in body["data"]] == chunks
             assert body["pagination"]["total"] == total
             assert {row["user_id"] for row in body["data"]} <= {people.ann.id}
-    for query in ("limit=101", "offset=-1", "namespace=", "event=login"):
-        refused = platform_error(people.ada.request("GET", f"/v1/events?{query}"), 400)
-        assert refused["details"] == {"field": query.partition("=")[0]}
 
 
 def test_an_admin_invites_and_removes_a_member(people: People):
@@ -541,9 +514,6 @@ def test_an_admin_invites_and_removes_a_member(people: People):
     assert missing["code"] == "member_not_found"
     own = platform_error(people.ada.post("/v1/members", {"user_id": people.ada.id}), 409)
     assert own["code"] == "own_membership"
-    assert platform_error(people.ann.post("/v1/members", {"user_id": people.sam.id}), 403)
-    for body in ({}, {"user_id": "sam"}, {"user_id": people.sam.id, "role": "owner"}):
-        assert people.ada.post("/v1/members", body).status_code == 400
 
 
 def test_only_a_user_s_own_token_reads_and_answers_invitations(people: People):
@@ -565,9 +535,6 @@ def test_usage_and_members_are_listed_for_admins(people: People):
     assert (usage[0]["calls"], usage[1]["users"]) == (0, 2)
     members = get(people.ada, "/v1/members?limit=1&offset=1")
     assert (len(members["data"]), members["pagination"]["total"]) == (1, 4)
-    for path, field in (("usage?days=91", "days"), ("usage?days=0", "days"), ("members?limit=101", "limit")):
-        error = platform_error(people.ada.request("GET", f"/v1/{path}"), 400)
-        assert error["details"] == {"field": field}
 
 
 def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People):
@@ -585,9 +552,3 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People):
     for scope in ("documents:read", "chat:read", "collections:manage"):
         token = key(people.kim, org_id=people.bolt.id, scopes=[scope])
         assert get(people.kim, "/v1/orgs", token) == {"data": [bolt]}
-
-
-def test_code_and_database_have_the_newest_migration(world: World):
-    newest = max(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
-    assert newest.startswith(f"{SCHEMA_VERSION}_")
-    assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]

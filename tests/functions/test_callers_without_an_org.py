@@ -11,7 +11,7 @@ from shared.errors import NoOrg
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import app_with, proxy_to
-from tests.functions.test_mcp import LIST, ingest, key_of, send
+from tests.functions.test_mcp import ingest, key_of
 
 QUESTION = "What is the lid of kettle 7 made of?"
 CHAT = {"messages": [{"role": "user", "content": QUESTION}], "stream": True}
@@ -43,12 +43,6 @@ def test_a_stream_is_refused_before_it_begins(people: People, path: str):
     assert response.headers["Content-Type"] == "application/json"
     assert "no_org" in response.text
     assert people.ann.post(path, request).headers["Content-Type"].startswith("text/event-stream")
-
-
-def test_an_mcp_client_is_refused_by_the_route(people: People):
-    response = send(people.sam, LIST)
-    assert response.status_code == 403
-    assert response.json()["error"] == {"code": -32000, "message": str(NoOrg()), "data": {"code": "no_org"}}
 
 
 def test_such_requests_count_against_the_limit(people: People, settings: Settings):

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
-from uuid import UUID
 
 import pytest
 from fastapi.testclient import TestClient
@@ -16,9 +15,8 @@ from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import app_with, client_of, json_of
+from tests.functions.app_server import client_of, json_of
 from tests.functions.chat_completions_client import (
-    DONE,
     KETTLE,
     MODEL_ANSWER,
     PATH,
@@ -27,10 +25,10 @@ from tests.functions.chat_completions_client import (
     SECRET,
     ask,
     chat_client,
-    encode,
     events_of,
     index,
     piece,
+    streamed,
     streams,
     user,
     words,
@@ -123,9 +121,7 @@ def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
 ):
     index(services, people.ann, "kettles", KETTLE)
     invented = "The kettle switches off at 100 degrees. The kettle was made in Norway by Jotun."
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(streams([*encode(piece(invented), piece()), DONE]))
-        *events, done = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
+    *events, done = streamed(settings, people.ann, piece(invented), piece())
     assert (words(events), done) == (invented, "[DONE]")
     detail = events[-1]["confidence_detail"]
     assert detail["level"] == "medium"
@@ -136,16 +132,12 @@ def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
     people: People, services: Services, settings: Settings
 ):
     index(services, people.ann, "kettles", KETTLE)
-    parts = encode(piece("NO_"), piece("ANSWER"), piece("."), piece())
-    unended = encode(piece("NO_ANSWER"))
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(streams([*parts, DONE]), streams([*unended, DONE]))
-        streamed = [ask(client, people.ann, index_name="kettles", stream=True).text for _ in range(2)]
-    for text in streamed:
-        assert "ANSWER" not in text
-        *parts_of_stream, done = events_of(text)
-        assert words(parts_of_stream) == INSUFFICIENT
-        assert parts_of_stream[-1]["confidence_detail"]["level"] == "low"
+    ended = piece("NO_"), piece("ANSWER"), piece("."), piece()
+    for parts in (ended, [piece("NO_ANSWER")]):
+        *events, done = streamed(settings, people.ann, *parts)
+        assert "ANSWER" not in json.dumps(events)
+        assert words(events) == INSUFFICIENT
+        assert events[-1]["confidence_detail"]["level"] == "low"
         assert done == "[DONE]"
 
 
@@ -155,11 +147,9 @@ def test_parts_without_text_and_the_usage_survive_an_abstention(
     index(services, people.ann, "kettles", KETTLE)
     usage = {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14}
     reasoning = piece(choices=[{"index": 0, "delta": {"reasoning": "Hm."}, "finish_reason": None}])
-    parts = encode(piece("NO"), piece(""), reasoning, piece(choices=[]), piece("_ANSWER"), piece(usage=usage))
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(streams([*parts, DONE]))
-        options = {"stream": True, "stream_options": {"include_usage": True}}
-        *events, done = events_of(ask(client, people.ann, index_name="kettles", **options).text)
+    parts = piece("NO"), piece(""), reasoning, piece(choices=[]), piece("_ANSWER"), piece(usage=usage)
+    options = {"stream_options": {"include_usage": True}}
+    *events, done = streamed(settings, people.ann, *parts, **options)
     assert done == "[DONE]"
     assert words(events) == INSUFFICIENT
     assert [event["usage"] for event in events if event.get("usage")] == [usage]
@@ -185,10 +175,7 @@ def test_a_reply_that_begins_like_an_abstention_is_streamed_whole(
     people: People, services: Services, settings: Settings
 ):
     index(services, people.ann, "kettles", KETTLE)
-    chunks = encode(piece("NO"), piece("RMALLY at 100 degrees."), piece())
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(streams([*chunks, DONE]))
-        events = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
+    events = streamed(settings, people.ann, piece("NO"), piece("RMALLY at 100 degrees."), piece())
     assert words(events) == "NORMALLY at 100 degrees."
 
 
@@ -196,9 +183,8 @@ OF_BOLT = "The kettle of Bolt switches off at 999 degrees."
 OTHER = "The toaster switches off at 200 degrees."
 
 
-@pytest.mark.parametrize("stream", [False, True])
 def test_the_model_rag_searches_everything_or_one_collection(
-    people: People, services: Services, settings: Settings, stream: bool
+    people: People, services: Services, settings: Settings
 ):
     index(services, people.ann, "kettles", KETTLE)
     index(services, people.ann, "team/toasters", OTHER)
@@ -211,18 +197,18 @@ def test_the_model_rag_searches_everything_or_one_collection(
         ({"model": "rag/team/toasters"}, [OTHER]),
     ]
     with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(streams() if stream else Reply(json=MODEL_ANSWER))
+        model.replies(streams())
         for body, texts in requests:
-            assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
+            assert sorted(nodes(ask(client, people.ann, stream=True, **body))) == texts
             request = model.requests[-1].json
             assert request["model"] == "google/gemini-3.5-flash-lite"
             assert all(text in request["messages"][-1]["content"] for text in texts)
         assert len(model.requests) == len(requests)
     with client_of(chat_completions.app, services) as local:
         for body, texts in requests:
-            assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
+            assert sorted(nodes(ask(local, people.ann, **body))) == texts
         # kim belongs to both orgs.
-        of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))
+        of_both = nodes(ask(local, people.kim, model="rag"))
         assert sorted(of_both) == sorted([KETTLE, OTHER, OF_BOLT])
 
 
@@ -245,8 +231,6 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
             ({"model": f"rag/{name}"}, 404, f"No such index: '{name}' exists.")
             for name in ("nope", "", "...", "Kettles", "a\0b")
         ),
-        ({"model": f"rag/{'x' * 256}"}, 400, "Invalid request format: model: "),
-        ({"model": "rag/\ud800"}, 400, "Invalid request format: model: "),
         (
             {"model": "rag/kettles", "index_name": "nope"},
             400,
@@ -316,7 +300,7 @@ FAULTS = {
     "elsewhere": Reply(None, 302, {"Location": "http://127.0.0.1:9/secret"}),
     "html": Reply(body=b"<html>secret</html>"),
     "NaN": Reply(body=b'{"choices": [{"secret": NaN}]}'),
-    "giant": Reply(json={"choices": ["secret" * 3_000_000]}),
+    "giant": Reply(body=b'{"choices": ["' + b"secret" * 2_900_000 + b'"]}'),
 }
 
 
@@ -325,7 +309,7 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
 ):
     """test_chat_endpoints_in_all_contracts.py has the refusals of endpoints."""
     for name, reply in FAULTS.items():
-        for stream in [False, True]:
+        for stream in [False, True] if name == "elsewhere" else [False]:
             with subtests.test(name=name, stream=stream), StandIn() as server:
                 server.replies(reply)
                 with chat_client(settings, server) as client:
@@ -336,38 +320,12 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
                 assert "secret" not in response.text
 
 
-def test_a_lone_surrogate_from_a_model_is_replaced(shared_people: People, settings: Settings):
-    with StandIn() as server, chat_client(settings, server) as client:
-        message = b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'
-        server.replies(Reply(body=message))
-        answer = ask(client, shared_people.ann)
-    assert answer.json()["choices"][0]["message"]["content"] == "a?"
-
-
-def test_cors_allows_the_openai_client_s_headers(local: TestClient):
-    headers = {
-        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,x-stainless-lang,x-stainless-retry-count",
-    }  # fmt: skip
-    response = local.options(PATH, headers=headers)
-    assert response.status_code == 200, response.text
-    assert "x-stainless-lang" in response.headers["access-control-allow-headers"]
-
-
-def test_anonymous_chat_needs_a_configured_user(
-    people: People, services: Services, settings: Settings, local: TestClient
+def test_a_lone_surrogate_from_a_model_is_replaced(
+    client: TestClient, shared_people: People, gateway: StandIn
 ):
-    index(services, people.ann, "kettles", KETTLE)
-    body = {"messages": [user()], "index_name": "kettles"}
-    assert local.post(PATH, json=body).status_code == 401
-    anonymous = {
-        "rag_index_anonymous_org": UUID(people.acme.id),
-        "rag_index_anonymous_user": UUID(people.alf.id),
-    }
-    with app_with(chat_completions.app, settings, **anonymous) as client:
-        assert KETTLE in client.post(PATH, json=body).text
-        bearer = {"Authorization": "Bearer nonsense"}
-        assert client.post(PATH, json=body, headers=bearer).status_code == 401
+    gateway.replies(Reply(body=b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'))
+    answer = ask(client, shared_people.ann)
+    assert answer.json()["choices"][0]["message"]["content"] == "a?"
 
 
 def test_chats_are_counted_by_outcome_across_instances(

@@ -104,12 +104,3 @@ def test_the_list_is_bounded(people: People, world: World, settings: Settings, g
     with chat_client(settings, gateway) as client:
         # And the gateway's default model, and rag.
         assert len(ids(client, people.ann)) == 2 * MAX_MODELS + 2
-
-
-def test_a_list_is_refused_like_a_completion(people: People, local: TestClient):
-    without = make(people.ann, scopes=["documents:write"])["key"]
-    refusals = (("", 401), ("a.b.c", 401), (people.ann.stack.anon_key, 401), (str(without), 403))
-    for token, status in refusals:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        assert set(json_of(local.get(PATH, headers=headers), status)) == {"detail", "error"}
-    assert local.post(PATH, headers=people.ann.headers()).status_code == 405

@@ -46,25 +46,20 @@ def planned(*queries: str) -> Reply:
 def test_a_stream_has_sources_then_text_then_usage_and_end(
     settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(streams(*PIECES))
+    cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
+    gateway.replies(Reply(chunks=[*encode(*map(piece, PIECES), piece(), cost), DONE]))
     with chat_client(settings, gateway) as client:
         chunks = chunks_of(say(client, home.actor, stream=True))
+    assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
     assert types_of(chunks) == ["sources", "delta", "delta", "delta", "usage", "done"]
     assert text_of(chunks) == ANSWER
     assert all(chunk["delta"] == chunk["content"] for chunk in chunks[1:4])
     assert chunks[0]["sources"][0]["title"] == "Billing outage"
-    assert chunks[-2]["usage"]["total_tokens"] > chunks[-2]["usage"]["retrieval_tokens"] > 0
+    usage = chunks[-2]["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (321, 7, 328)
+    assert usage["retrieval_tokens"] > 0
     session = chunks[-1]["metadata"]["session_id"]
     assert messages_of(services, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
-
-
-def test_a_stream_s_usage_is_the_endpoint_s(settings: Settings, home: Workspace, gateway: StandIn):
-    cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
-    gateway.replies(Reply(chunks=[*encode(*map(piece, PIECES), piece(), cost), DONE]))
-    with chat_client(settings, gateway) as client:
-        usage = chunks_of(say(client, home.actor, stream=True))[-2]["usage"]
-    assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
-    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (321, 7, 328)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +124,9 @@ def test_an_abstention_in_a_stream_is_a_refusal(settings: Settings, home: Worksp
     assert (metadata["withheld"], metadata["confidence_detail"]["level"]) == (True, "low")
 
 
+# test_chat_completions_streams.py has all faults of endpoints.
 FAULTS = {
-    "busy": Reply(status=429), "broken": Reply(status=500), "silent": streams(),
-    "broken off": Reply(chunks=[*encode(piece("Stripe "))], drop=True),
+    "busy": Reply(status=429), "silent": streams(),
     "an error inside": Reply(chunks=[*encode(piece("Stripe "), {"error": {"message": "sk-model"}})]),
 }  # fmt: skip
 

@@ -94,11 +94,6 @@ def test_a_different_request_with_the_same_key_is_refused(people: People, home: 
     first(write(people.ann, home, "stove"))
 
 
-def test_a_key_belongs_to_one_route(people: People, home: str):
-    first(write(people.ann, home, **HEADER))
-    assert error(fetch(people.ann, home, **HEADER), 409)["code"] == "idempotency_mismatch"
-
-
 def test_a_malformed_key_is_refused_and_an_empty_one_is_ignored(people: People, home: str):
     refused = error(write(people.ann, home, **{"Idempotency-Key": "a" * 256}), 400)
     assert (refused["code"], refused["details"]) == ("invalid_idempotency_key", {"field": "Idempotency-Key"})
@@ -204,16 +199,3 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
     assert "rag_claim_response" not in called[:half]
     added = ["rag_claim_response", "rag_create_collection", "rag_store_response"]
     assert called[half:] == called[: half - 1] + added
-
-
-def test_cors_allows_the_key_header_and_exposes_the_replay_header(people: People):
-    headers = {
-        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,idempotency-key",
-    }  # fmt: skip
-    for path in ["collections", "documents", "documents/text"]:
-        answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
-        assert answer.status_code == 200, answer.text
-        assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
-    response = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
-    assert "Idempotency-Replayed" in response.headers["Access-Control-Expose-Headers"]

@@ -7,15 +7,12 @@ from tests.actors import client
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.knowledge_client import (
-    PREFIX,
     QUESTION,
     REFUNDS,
     SHIPPING,
     ask,
     at,
-    ids,
     ingest,
-    retrieve,
 )
 
 
@@ -29,17 +26,6 @@ def test_an_answer_has_the_chunks_that_it_cites(people: People):
     withheld = ask(people.ann, "Who won the cup in 1954?")
     assert withheld["answer"] == INSUFFICIENT
     assert withheld["chunks"][0]["citations"] is None
-
-
-def test_a_user_s_namespace_is_visible_to_the_user_and_admins_only(people: People):
-    mine = f"notes:u:{people.ann.id}"
-    ingest(people.ann, {"text": REFUNDS, "document_id": "a"}, namespace=mine)
-    assert people.ann.request("GET", f"{PREFIX}/namespaces").json()["namespaces"] == [mine]
-    assert people.alf.request("GET", f"{PREFIX}/namespaces").json()["namespaces"] == []
-    assert ids(people.ada, mine) == ["a"]
-    assert retrieve(people.ada, namespace=mine)
-    assert ingest(people.ada, {"text": SHIPPING}, namespace=mine)
-    assert len(ids(people.ann, mine)) == 2
 
 
 def test_a_key_works_in_either_header(people: People):

@@ -22,7 +22,7 @@ from functions import (
     v1_search,
 )
 from shared.access.token_signer import principal_at_end
-from shared.access.token_usage import Quota, TokenUsage, record, shares
+from shared.access.token_usage import Quota, TokenUsage, record
 from shared.config import Settings
 from shared.documents import documents
 from shared.documents.documents import NewUpload
@@ -322,9 +322,3 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
     assert worker.work() == BatchResult()
     world.sql("update rag.token_usage set day = day - 1; update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-
-
-def test_a_total_is_divided_without_a_rest():
-    assert shares(10, [1, 1, 1]) == [3, 3, 4]
-    assert shares(7, [0, 5]) == [0, 7]
-    assert shares(7, []) == []

@@ -186,22 +186,6 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
     assert body["usage"]["routerScope"] == "workspace"
 
 
-BAD_FIELDS: list[tuple[str, Any]] = [
-    ("question", None), ("question", ""), ("maxTokens", 15), ("maxTokens", 4097), ("answerType", "poem"),
-    ("mode", "magic"), ("constraints.before", {"before": "never"}),
-    ("constraints.metadata", {"metadata": {"a": {"$gt": []}}}), ("stream", "yes"), ("citations", 1),
-    ("moderation", True),
-]  # fmt: skip
-
-
-def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
-    for field, value in BAD_FIELDS:
-        with subtests.test(field=field, value=value):
-            body = {"workspaceId": home.id, "question": "x", field.partition(".")[0]: value}
-            error_of(home.actor.post("/v1/answer", body), 400, "INVALID_ARGUMENT", field)
-    error_of(home.actor.post("/v1/answer", {"workspaceId": home.id}), 400, "INVALID_ARGUMENT", "question")
-
-
 # --- Idempotency keys ---
 
 KEY = "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"
@@ -280,8 +264,3 @@ def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gat
         world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
         post(client, home, KEY)
         assert len(gateway.requests) == calls
-
-
-def test_a_failed_answer_is_not_stored(client: TestClient, home: Workspace, gateway: StandIn):
-    gateway.replies(Reply(status=500), says(HOLDS))
-    assert [post(client, home, KEY).status_code for _ in range(2)] == [500, 200]

@@ -2,14 +2,9 @@
 
 import pytest
 
-from functions import v1_similar
-from shared.config import Settings
 from shared.services import Services
-from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.app_server import app_with
-from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace, workspace_id
-from tests.hosted_reranker import hosted_reranker
+from tests.functions.search_workspace import Row, Workspace, ok, put, workspace, workspace_id
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
@@ -66,40 +61,6 @@ def test_filters_and_top_k_apply(home: Workspace):
     assert body["usage"]["routerScope"] in ("workspace", "org")
 
 
-def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
-    with hosted_reranker("lentil soup") as reranker, app_with(v1_similar.app, settings, **reranker) as client:
-        request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}
-        body = ok(client.post("/v1/similar", json=request, headers=home.actor.headers()))
-    assert body["matches"][0]["title"] == "Canteen"
-    assert body["usage"]["stages"]["rerank"] > 0
-
-
-def test_an_unknown_subject_is_404(home: Workspace):
-    for subject in (
-        {"kind": "document", "documentId": f"doc_{NOBODYS}"},
-        {"kind": "chunk", "chunkId": f"chnk_{NOBODYS}"},
-        {"kind": "document", "documentId": "garbage"},
-    ):
-        answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
-        error_of(answer, 404, "NOT_FOUND")
-
-
-BAD_FIELDS: list[tuple[Row, str]] = [
-    ({}, "subject"), ({"subject": {"kind": "text", "text": " "}}, "subject.text"),
-    ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text"),
-    ({"subject": {"kind": "song"}}, "subject"), ({"subject": {"kind": "chunk"}}, "subject.chunkId"),
-    ({"subject": TEXT, "mode": "graph"}, "mode"), ({"subject": TEXT, "by": "words"}, "by"),
-    ({"subject": TEXT, "topK": 51}, "topK"),
-]  # fmt: skip
-
-
-def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
-    for body, field in BAD_FIELDS:
-        with subtests.test(body=body):
-            answer = home.actor.post("/v1/similar", {"workspaceId": home.id, **body})
-            error_of(answer, 400, "INVALID_ARGUMENT", field)
-
-
 def test_operators_on_metadata_apply_to_chunks_and_documents(
     subtests: pytest.Subtests, services: Services, people: People
 ):
@@ -112,5 +73,3 @@ def test_operators_on_metadata_apply_to_chunks_and_documents(
                 filters = {"metadata": {"year": {operator: 2019}}}
                 answer = people.ann.post("/v1/similar", {**request, "by": by, "filters": filters})
                 assert {match["title"] for match in ok(answer)["matches"]} == expected
-    answer = people.ann.post("/v1/similar", {**request, "filters": {"metadata": {"year": {"$gt": None}}}})
-    error_of(answer, 400, "INVALID_ARGUMENT", "filters.metadata")
