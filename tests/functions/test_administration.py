@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 from jose import jwt
 from pydantic import SecretStr
@@ -552,3 +553,45 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People):
     for scope in ("documents:read", "chat:read", "collections:manage"):
         token = key(people.kim, org_id=people.bolt.id, scopes=[scope])
         assert get(people.kim, "/v1/orgs", token) == {"data": [bolt]}
+
+
+def test_health_names_the_effective_embedder_and_generator(stack: Stack):
+    response = httpx.get(f"{stack.url}/health")
+    assert response.status_code == 200
+    body = response.json()
+    assert (body["status"], body["detail"]) == ("Healthy", None)
+    assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local"}
+    assert body["generator"] == {"model": "extractive", "source": "local"}
+    assert body["reranker"] == {"provider": None, "model": None, "source": None, "enabled": False}
+
+
+def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settings: Settings, world: World):
+    """The log is the run's. Its lines begin with the time and the process."""
+
+    def backends() -> set[str]:
+        rows = world.sql("select pid::text from pg_stat_activity where datname = current_database()")
+        return {pid for (pid,) in rows}
+
+    own, begin = backends(), stack.postgres.log.stat().st_size
+    for path in ("/health", "/api/v1/health", "/readyz"):
+        assert httpx.get(f"{stack.url}{path}").status_code == 200
+    with services_with(settings) as services, services_with(settings, supabase_jwt_secret=None) as unsigned:
+        for one in (services, unsigned):
+            assert one.is_reachable()
+            assert looking.check(one, None).services["database"] == "healthy"
+    own |= backends()
+    with stack.postgres.log.open(errors="replace") as log:
+        log.seek(begin)
+        lines = [line for line in log if any(f"[{pid}]" in line for pid in own)]
+    assert lines == []
+
+
+def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Settings):
+    keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
+    with app_with(open_health.app, settings, **keys) as client:
+        response = client.get("/health")
+    body = json_of(response, 503)
+    problem = "The database does not answer: start PostgREST, or check SUPABASE_URL."
+    assert (body["status"], body["detail"]) == ("Unhealthy", problem)
+    assert body["embedder"] == {"model": "text-embedding-3-small", "source": "api.openai.com"}
+    assert "sk-" not in response.text

@@ -1,4 +1,4 @@
-"""Chat completions over HTTP: past retrieval to the model, over an index, without a model; and faults."""
+"""Chat completions over HTTP: requests of every form, with and without an index, with and without a model."""
 
 import json
 from collections.abc import Iterator
@@ -13,9 +13,10 @@ from shared.api.contracts.shared_fields import LOCATION
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
-from tests.actors import World
+from shared.text.token_count import count_tokens
+from tests.actors import World, vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, json_of
+from tests.functions.app_server import app_with, client_of, json_of
 from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
@@ -343,3 +344,145 @@ def test_chats_are_counted_by_outcome_across_instances(
     ask(local, people.ann, index_name="nowhere")
     ask(local, people.ann, index_name="kettles", stream=True)
     assert counted() == {"success": 2, "failure": 1}
+
+
+ROLELESS = "Invalid request format: messages must contain 'role'."
+NO_USER = "There must be a user prompt since the latest assistant message."
+
+
+BAD_REQUESTS: list[tuple[Any, str]] = [
+    ({"messages": [{"content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": ["user"], "content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": "user"}]}, "messages must contain 'content' for role 'user'."),
+    ({"messages": [{"role": "user", "content": [7]}]}, "'content' must be a text or a list of parts."),
+    ({"stop": [7]}, "Invalid request format: stop"),
+]
+
+
+def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, local: TestClient):
+    for body, text in BAD_REQUESTS:
+        with subtests.test(body=body):
+            response = json_of(ask(local, people.ann, **{"index_name": "kettles", **body}), 400)
+            assert text in response["detail"]
+            assert response["error"]["message"] == response["detail"]
+
+
+def test_a_request_without_messages_or_with_another_content_type_is_refused(
+    people: People, local: TestClient
+):
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    deep = b'{"messages": [{"role": "user", "content": "x"}], "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}"
+    nan = b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}'
+    hidden = b'{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 1e400}}'
+    for raw in (b"{}", deep, nan, hidden):
+        response = local.post(PATH, content=raw, headers=headers)
+        assert response.status_code == 400, (raw[:60], response.text)
+        assert response.json()["detail"]
+
+
+NO_QUESTIONS: list[Any] = [
+    [{"role": "system", "content": "Be brief."}],
+    [user(), {"role": "assistant", "content": "At 100 degrees."}],
+    [user(" \n")],
+    [user("")],
+    [user([])],
+]
+
+
+def test_a_question_is_required_to_query_an_index(
+    subtests: pytest.Subtests, people: People, services: Services, local: TestClient
+):
+    index(services, people.ann, "kettles", KETTLE)
+    for messages in NO_QUESTIONS:
+        with subtests.test(messages=messages):
+            response = ask(local, people.ann, messages, index_name="kettles")
+            assert (response.status_code, response.json()["detail"]) == (400, NO_USER)
+
+
+def test_a_body_of_a_megabyte_is_accepted(people: People, settings: Settings, gateway: StandIn):
+    gateway.replies(Reply(json=MODEL_ANSWER))
+    with chat_client(settings, gateway) as client:
+        assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
+
+
+def test_a_long_question_with_unusual_characters_is_accepted(
+    people: People, services: Services, local: TestClient
+):
+    index(services, people.ann, "kettles", KETTLE)
+    for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
+        response = ask(local, people.ann, [user(text)], index_name="kettles")
+        assert response.status_code == 200, response.text
+    raw = b'{"index_name": "kettles", "messages": [{"role": "user", "content": "\\ud800 kettle degrees"}]}'
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    assert local.post(PATH, content=raw, headers=headers).status_code == 200
+
+
+def test_a_question_is_truncated_to_the_embedder_s_window(
+    people: People, services: Services, settings: Settings
+):
+    """Ten thousand characters of a script that costs more than a token each."""
+    (row,) = services.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})
+    assert row
+    data = [{"object": "embedding", "index": 0, "embedding": vector(1)}]
+    with StandIn() as service:
+        service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
+        changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
+        with app_with(chat_completions.app, settings, **changes) as client:
+            response = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
+        (sent,) = next(each for each in service.requests if each.path == "/embeddings").json["input"]
+    assert response.status_code == 200, response.text
+    assert sent.endswith(" end?")
+    assert 2000 < len(sent) < 10_000
+    assert count_tokens(sent) <= 8191
+
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    user("What does the kettle weigh?"),
+    {"role": "assistant", "content": "It weighs 900 grams. [1]"},
+    user(),
+]
+OPEN_WEBUI_TITLE = f"""### Task:
+Generate a concise title summarizing the chat history.
+### Output:
+JSON format: {{ "title": "your concise title here" }}
+### Chat History:
+<chat_history>
+USER: {QUESTION}
+ASSISTANT: At 100 degrees.
+</chat_history>"""
+LIBRECHAT_TITLE = f"""Provide a concise, 5-word-or-less title for the conversation.
+
+Conversation:
+User: {QUESTION}
+AI: At 100 degrees."""
+
+
+def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: People, services: Services):
+    index(services, people.ann, "kettles", KETTLE)
+    models = local.get("/v1/models", headers=people.ann.headers()).json()["data"]
+    assert "rag/kettles" in [model["id"] for model in models]
+    options = {"stream_options": {"include_usage": True}, "temperature": 0.8, "stop": ["\n\n\n"], "seed": 7}
+    # LibreChat sends these.
+    options |= {"top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1, "user": "6741f0"}
+    body: dict[str, Any] = {"model": "rag/kettles", "stream": True, **options}
+    # The composer sends parts where a picture was attached and removed again.
+    for messages in (CONVERSATION, [user([{"type": "text", "text": QUESTION}])]):
+        *events, last = events_of(ask(local, people.ann, messages, **body).text)
+        assert last == "[DONE]"
+        assert "100 degrees" in words(events)
+        # Both front ends take the end of the answer and the usage from these.
+        assert [event["choices"][0]["finish_reason"] for event in events if event["choices"]][-1] == "stop"
+        assert events[-1]["usage"]["total_tokens"] > 0
+
+
+@pytest.mark.parametrize(("prompt", "level"), [(OPEN_WEBUI_TITLE, "low"), (LIBRECHAT_TITLE, "medium")])
+def test_a_title_over_documents_is_no_json(
+    local: TestClient, people: People, services: Services, prompt: str, level: str
+):
+    """Open WebUI then takes the first question as the title. LibreChat's prompt repeats question and
+    answer, and gets an answer: the recipe sets no title, or another model."""
+    index(services, people.ann, "kettles", KETTLE)
+    answer = ask(local, people.ann, [user(prompt)], model="rag/kettles", stream=False).json()
+    assert answer["confidence_detail"]["level"] == level
+    assert "{" not in answer["choices"][0]["message"]["content"]

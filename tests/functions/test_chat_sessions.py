@@ -110,17 +110,3 @@ def test_a_session_is_deleted(services: Services, people: People):
         assert (response.status_code, response.content) == (204, b"")
         assert error(people.ann.request("DELETE", path), 404)["code"] == "session_not_found"
     assert get_rows(people.ann) == []
-
-
-def test_a_repeated_request_with_the_same_key_stores_messages_once(people: People):
-    header = {"Idempotency-Key": "turn-1 of ann"}
-    body = {"messages": [QUESTION]}
-    first, second = (people.ann.request("POST", PATH, body, **header) for _ in range(2))
-    assert first.status_code == 201
-    assert second.json() == first.json()
-    assert second.headers["Idempotency-Replayed"] == "true"
-    path = f"{PATH}/{first.json()['session_id']}/messages"
-    for _ in range(2):
-        added = people.ann.request("POST", path, body, **{"Idempotency-Key": "turn-2 of ann"})
-        assert added.status_code == 201
-    assert len(get_rows(people.ann, path)) == 2

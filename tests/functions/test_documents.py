@@ -467,11 +467,6 @@ def test_a_title_in_the_metadata_is_the_document_s_by_default(people: People, ho
         assert accepted(response)["title"] == "The kiln"
     document = accepted(write(people.ann, home, "three", title="Named", metadata=fields))
     assert document["title"] == "Named"
-    for changes, title in (
-        ({"metadata": {"title": "Ovens"}}, "Ovens"),
-        ({"metadata": {"title": 1}}, "Ovens"),
-        ({"metadata": {"title": " "}}, "Ovens"),
-        ({"metadata": {"title": "Kilns"}, "title": "Said"}, "Said"),
-    ):
-        response = people.ann.request("PATCH", f"{PATH}/{document['id']}", changes)
-        assert (response.status_code, response.json()["title"]) == (200, title)
+    for title in ("Ovens", 1, " "):
+        body = {"metadata": {"title": title}}
+        assert json_of(people.ann.request("PATCH", f"{PATH}/{document['id']}", body))["title"] == "Ovens"

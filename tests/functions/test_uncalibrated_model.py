@@ -35,9 +35,7 @@ TEXTS = {
 # Questions, their level, and a part of the answer.
 QUESTIONS = {
     "At how many degrees does the kettle switch off?": ("medium", "100 degrees"),
-    "When are the roses in the northern bed pruned?": ("medium", "first week of March"),
     "How long is the warranty of the kettle?": ("medium", "two years"),
-    "Where do visitors park?": ("medium", "behind the mill"),
     "Who won the football world cup of 2018?": ("low", "I don't have enough relevant information"),
 }
 
