@@ -165,12 +165,6 @@ def test_a_database_that_is_down_is_503(settings: Settings, shared_people: Peopl
         assert body["services"]["embedding_service"] == "healthy"
 
 
-def test_postgrest_without_a_database_differs_from_a_missing_postgrest(settings: Settings, gateway: StandIn):
-    gateway.replies(Reply(json={"code": "PGRST001", "message": "no database"}, status=503))
-    services = health(settings, None, 503, supabase_url=gateway.url)["services"]
-    assert (services["database"], services["postgrest"]) == ("unhealthy", "healthy")
-
-
 def test_a_project_key_that_the_gateway_rejects_reveals_nothing_behind_it(
     settings: Settings, shared_people: People, caplog: pytest.LogCaptureFixture
 ):

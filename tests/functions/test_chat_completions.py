@@ -9,12 +9,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat_completions
+from shared.answering.chat_completions.available_models import MAX_MODELS
 from shared.api.contracts.shared_fields import LOCATION
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from shared.text.token_count import count_tokens
-from tests.actors import World, vector
+from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of
 from tests.functions.chat_completions_client import (
@@ -34,6 +35,7 @@ from tests.functions.chat_completions_client import (
     user,
     words,
 )
+from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -140,20 +142,6 @@ def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
         assert words(events) == INSUFFICIENT
         assert events[-1]["confidence_detail"]["level"] == "low"
         assert done == "[DONE]"
-
-
-def test_parts_without_text_and_the_usage_survive_an_abstention(
-    people: People, services: Services, settings: Settings
-):
-    index(services, people.ann, "kettles", KETTLE)
-    usage = {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14}
-    reasoning = piece(choices=[{"index": 0, "delta": {"reasoning": "Hm."}, "finish_reason": None}])
-    parts = piece("NO"), piece(""), reasoning, piece(choices=[]), piece("_ANSWER"), piece(usage=usage)
-    options = {"stream_options": {"include_usage": True}}
-    *events, done = streamed(settings, people.ann, *parts, **options)
-    assert done == "[DONE]"
-    assert words(events) == INSUFFICIENT
-    assert [event["usage"] for event in events if event.get("usage")] == [usage]
 
 
 def test_several_replies_and_json_are_neither_checked_nor_replaced(
@@ -442,20 +430,6 @@ CONVERSATION = [
     {"role": "assistant", "content": "It weighs 900 grams. [1]"},
     user(),
 ]
-OPEN_WEBUI_TITLE = f"""### Task:
-Generate a concise title summarizing the chat history.
-### Output:
-JSON format: {{ "title": "your concise title here" }}
-### Chat History:
-<chat_history>
-USER: {QUESTION}
-ASSISTANT: At 100 degrees.
-</chat_history>"""
-LIBRECHAT_TITLE = f"""Provide a concise, 5-word-or-less title for the conversation.
-
-Conversation:
-User: {QUESTION}
-AI: At 100 degrees."""
 
 
 def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: People, services: Services):
@@ -476,13 +450,92 @@ def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: 
         assert events[-1]["usage"]["total_tokens"] > 0
 
 
-@pytest.mark.parametrize(("prompt", "level"), [(OPEN_WEBUI_TITLE, "low"), (LIBRECHAT_TITLE, "medium")])
-def test_a_title_over_documents_is_no_json(
-    local: TestClient, people: People, services: Services, prompt: str, level: str
+MODELS = "/v1/models"
+DEFAULT = "google/gemini-3.5-flash-lite"
+LISTED = [
+    {"id": "vendor/model-1", "object": "model", "created": 1_700_000_000, "owned_by": "vendor", "price": 1},
+    {"id": DEFAULT, "object": "model", "created": 1_600_000_000, "owned_by": "google"},
+    {"id": "bare"},
+    # These have no name that a request may have, or one of ours.
+    {"id": "rag"}, {"id": "rag/kettles"}, {"id": ""}, {"id": None}, {"id": 7}, {"id": "x" * 260},
+    {"id": "a\nb"}, {"id": "\ud800"}, {}, "vendor/model-2", None, [],
+]  # fmt: skip
+
+
+def listed(client: TestClient, actor: Actor, token: str | None = None) -> list[dict[str, Any]]:
+    body = json_of(client.get(MODELS, headers=actor.headers(token)))
+    assert set(body) == {"object", "data"}
+    assert body["object"] == "list"
+    models: list[dict[str, Any]] = body["data"]
+    assert all(set(model) == {"id", "object", "created", "owned_by"} for model in models)
+    assert {model["object"] for model in models} == {"model"}
+    return models
+
+
+def ids(client: TestClient, actor: Actor, token: str | None = None) -> list[str]:
+    return [model["id"] for model in listed(client, actor, token)]
+
+
+def test_the_gateway_s_models_come_before_the_collections(
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    """Open WebUI then takes the first question as the title. LibreChat's prompt repeats question and
-    answer, and gets an answer: the recipe sets no title, or another model."""
     index(services, people.ann, "kettles", KETTLE)
-    answer = ask(local, people.ann, [user(prompt)], model="rag/kettles", stream=False).json()
-    assert answer["confidence_detail"]["level"] == level
-    assert "{" not in answer["choices"][0]["message"]["content"]
+    index(services, people.ann, "team/a b", KETTLE)
+    index(services, people.bob, "of bolt", KETTLE)
+    index(services, people.alf, f"notes:u:{people.alf.id}", KETTLE)
+    gateway.replies(Reply(json={"object": "list", "data": LISTED}))
+    with chat_client(settings, gateway) as client:
+        first, second, third, *ours = listed(client, people.ann)
+        assert first == {"id": DEFAULT, "object": "model", "created": 1_600_000_000, "owned_by": "google"}
+        assert (second["id"], second["owned_by"]) == ("vendor/model-1", "vendor")
+        assert second["created"] == 1_700_000_000
+        assert (third["id"], third["created"], third["owned_by"]) == ("bare", 0, "gateway")
+        assert [model["id"] for model in ours] == ["rag", "rag/kettles", "rag/team/a b"]
+        # The gateway's list is reused, for another caller too.
+        assert ids(client, people.bob) == [DEFAULT, "vendor/model-1", "bare", "rag", "rag/of bolt"]
+    (request,) = gateway.requests
+    assert (request.method, request.path) == ("GET", "/v1/models")
+    assert request.headers["authorization"] == "Bearer sk-secret-7f3x"
+
+
+NO_LISTS: dict[str, Reply] = {
+    "none": Reply({"error": "secret"}, 404),
+    "elsewhere": Reply(None, 302, {"Location": "http://127.0.0.1:9/secret"}),
+    "html": Reply(body=b"<html>secret</html>"),
+    "too long": Reply(json={"data": ["secret" * 3_000_000]}),
+}
+
+
+def test_a_gateway_without_a_model_list_shows_its_default_model(
+    subtests: pytest.Subtests, people: People, settings: Settings
+):
+    for name, reply in NO_LISTS.items():
+        with subtests.test(name), StandIn() as server, chat_client(settings, server) as client:
+            server.replies(reply)
+            assert ids(client, people.ann) == [DEFAULT, "rag"]
+
+
+def test_without_a_gateway_only_collections_are_listed(people: People, services: Services, local: TestClient):
+    index(services, people.ann, "kettles", KETTLE)
+    assert ids(local, people.alf) == ["rag", "rag/kettles"]
+    # A name does not say which of several orgs is meant.
+    assert ids(local, people.kim) == ["rag"]
+
+
+def test_a_key_lists_only_its_visible_collections(people: People, services: Services, local: TestClient):
+    index(services, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "toasters", KETTLE)
+    for scopes in (["chat:read"], ["retrievals:read"]):
+        key = make(people.ann, scopes=scopes, collection="toasters")["key"]
+        assert ids(local, people.ann, key) == ["rag", "rag/toasters"]
+
+
+def test_the_list_is_bounded(people: People, world: World, settings: Settings, gateway: StandIn):
+    world.sql(
+        "insert into rag.collections (org_id, name) select %s, 'c' || n from generate_series(1, %s) as n",
+        people.acme.id, MAX_MODELS + 5,
+    )  # fmt: skip
+    gateway.replies(Reply(json={"data": [{"id": f"m{number}"} for number in range(MAX_MODELS + 5)]}))
+    with chat_client(settings, gateway) as client:
+        # And the gateway's default model, and rag.
+        assert len(ids(client, people.ann)) == 2 * MAX_MODELS + 2

@@ -281,13 +281,6 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert len(embedding_server.requests) == calls
 
 
-def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
-    unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
-    with services_with(settings, **unreachable) as services, clients(services, rag_search) as (searching,):
-        response = ask(searching, "/api/rag/search", people.ann)
-    assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (500, "59")
-
-
 def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceeded_quota(
     people: People, world: World, paid: Services, no_jobs: None
 ):

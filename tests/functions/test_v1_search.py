@@ -215,16 +215,6 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, graph_
             assert body["usage"]["stages"]["graph"] > 0
 
 
-def test_the_same_question_gets_the_same_answer(home: Workspace):
-    """Also of a deployment without a reranker that is asked for one."""
-    first, second, reranked = (
-        home.search(QUESTION, quality={"rerank": rerank}, **EXPLAINED) for rerank in (False, False, True)
-    )
-    assert first["results"] == second["results"] == reranked["results"]
-    assert first["rationale"] == second["rationale"]
-    assert rules(reranked) == rules(first)
-
-
 def test_operators_on_metadata_apply_in_every_mode(
     subtests: pytest.Subtests, services: Services, people: People
 ):
