@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from ipaddress import ip_network
@@ -28,7 +28,7 @@ from shared.ingestion.sources import website
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, json_of, services_with
+from tests.functions.app_server import client_of, services_with, wait_for
 from tests.sql.passages import put
 from tests.sql.reading import mentions, state
 from tests.stand_in_server import Reply, StandIn
@@ -82,15 +82,9 @@ def test_documents_do_not_wait_for_a_long_extraction(
             assert extraction_began.wait(60)
             # By now the call has found no document.
             time.sleep(2 * job_queue.PAUSE_SECONDS)
-            body = {"title": "new", "content": "New."}
-            home = json_of(people.bob.request("POST", "/api/v1/collections", {"name": "new"}), 201)["id"]
-            body |= {"collection_id": home}
-            made = json_of(people.bob.request("POST", "/api/v1/documents/text", body), 202)
-            status, end = "queued", time.monotonic() + 30
-            while status != "completed" and time.monotonic() < end:
-                status = json_of(people.bob.request("GET", f"/api/v1/documents/{made['id']}"))["status"]
-                time.sleep(0.1)
-            assert (status, call.done()) == ("completed", False)
+            document = bring(deployed, people.bob, NewUpload(b"New.", content_type="text/plain"))
+            wait_for(lambda: status(deployed, people.bob, document) == "completed")
+            assert not call.done()
         finally:
             release.set()
         assert call.result().read == 1
@@ -101,13 +95,6 @@ def deployment(settings: Settings) -> Iterator[Services]:
     """Whose worker may read from this machine."""
     with services_with(settings, rag_allowed_private_networks=[ip_network("127.0.0.1/32")]) as services:
         yield services
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def bring(services: Services, actor: Actor, upload: NewUpload) -> str:
@@ -224,28 +211,18 @@ def test_one_deadline_is_for_the_whole_listing(deployment: Services, monkeypatch
             assert time.monotonic() - began < 20
 
 
-# Longer than a process that stops for five seconds.
-PATIENCE = 60
-
-
 def test_the_schedule_calls_the_worker_and_ends_on_sigterm(people: People, world: World):
     document = put(world, people.ann, "Ann Lee leads the Ledger Team.")
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
-        **people.ann.stack.function_environment(),
-    }
+    paths = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    environment = {**paths, **people.ann.stack.function_environment()}
     command = [sys.executable, "-m", "functions.schedule", "--pause", "600"]
     process = subprocess.Popen(command, env=environment)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while state(world, document) != (1, 0, 0, False, False, None) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: state(world, document) == (1, 0, 0, False, False, None))
         process.terminate()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
-    assert state(world, document) == (1, 0, 0, False, False, None)
 
 
 @pytest.mark.usefixtures("short_pauses")
@@ -257,11 +234,8 @@ def test_a_failed_call_is_logged_and_repeated_after_the_pause(
     stop = Event()
     calls = Thread(target=schedule.run, args=(services, stop, 0.01))
     calls.start()
-    deadline = time.monotonic() + PATIENCE
-    while caplog.text.count("the call of the worker failed") < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: caplog.text.count("the call of the worker failed") >= 2)
     stop.set()
-    calls.join(PATIENCE)
+    calls.join(60)
     services.close()
     assert not calls.is_alive()
-    assert caplog.text.count("the call of the worker failed") >= 2

@@ -1,4 +1,4 @@
-"""Answers by a model that nothing is fitted to, and the calibration by a small part of the shipped questions."""
+"""Answers by a model that nothing is fitted to, and its calibration by a part of the shipped questions."""
 
 import math
 import shutil
