@@ -41,12 +41,6 @@ from tests.functions.search_workspace import OUTAGE, Workspace
 from tests.stand_in_server import Reply, StandIn
 
 
-@pytest.fixture
-def gateway(gateway: StandIn) -> StandIn:
-    gateway.replies(reply_of(ANSWER))
-    return gateway
-
-
 def request_of(gateway: StandIn) -> dict[str, Any]:
     row: dict[str, Any] = gateway.requests[-1].json
     return row
@@ -116,6 +110,7 @@ def test_insufficient_context_is_reported_without_an_answer(
 
 @pytest.fixture
 def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    gateway.replies(reply_of(ANSWER))
     with chat_client(settings, gateway) as client:
         yield client
 

@@ -41,12 +41,6 @@ from tests.stand_in_server import Reply, StandIn
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 
 
-@pytest.fixture
-def gateway(gateway: StandIn) -> StandIn:
-    gateway.replies(Reply(json=MODEL_ANSWER))
-    return gateway
-
-
 def test_without_an_index_the_request_reaches_the_model_unchanged(
     client: TestClient, people: People, gateway: StandIn
 ):
@@ -71,6 +65,7 @@ def test_without_an_index_the_request_reaches_the_model_unchanged(
 
 @pytest.fixture
 def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    gateway.replies(Reply(json=MODEL_ANSWER))
     with chat_client(settings, gateway) as client:
         yield client
 
@@ -310,10 +305,11 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
 
 
 def test_a_lone_surrogate_from_a_model_is_replaced(
-    client: TestClient, shared_people: People, gateway: StandIn
+    settings: Settings, shared_people: People, gateway: StandIn
 ):
     gateway.replies(Reply(body=b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'))
-    answer = ask(client, shared_people.ann)
+    with chat_client(settings, gateway) as client:
+        answer = ask(client, shared_people.ann)
     assert answer.json()["choices"][0]["message"]["content"] == "a?"
 
 

@@ -154,8 +154,6 @@ PAGES: dict[str, str] = {
     "/indexes/x/documents": "limit=0 limit=101 limit=x offset=-1 max_text_length=0 max_text_length=100001",
     "/api/v1/knowledge/support/documents": "limit=0 limit=1001 limit=x offset=-1 offset=2147483648",
 }
-
-
 ASKING = {"message": "a", "stream": False}
 # Path, body (None: GET), and the code of the platform contract.
 UNKNOWN: list[tuple[str, Row | None, str]] = [
@@ -202,7 +200,9 @@ def named(response: Any) -> str:
     return str(error.get("details", {}).get("field") or message.partition(": ")[0])
 
 
-def test_a_malformed_field_is_named(subtests: pytest.Subtests, home: Workspace, shared_people: People):
+def test_a_malformed_field_is_named_and_nothing_is_stored(
+    subtests: pytest.Subtests, home: Workspace, shared_people: People
+):
     for path, body, field, value in invalid_requests():
         with subtests.test(path=path, field=field, value=str(value)[:40]):
             if path in ("/v1/search", "/v1/answer", "/v1/similar", "/v1/contents"):
@@ -218,6 +218,9 @@ def test_a_malformed_field_is_named(subtests: pytest.Subtests, home: Workspace, 
                 assert platform_error(response, 400)["code"] == code
             elif "status" in response.json():
                 assert error["code"] == "invalid_request"
+    assert shared_people.ada.request("GET", "/api/keys").json() == {"keys": []}
+    (collection,) = shared_people.ada.request("GET", "/v1/collections").json()["data"]
+    assert (collection["name"], collection["document_count"]) == (home.name, len(home.documents))
 
 
 def test_an_invalid_page_is_named(subtests: pytest.Subtests, shared_people: People):
