@@ -82,7 +82,8 @@ def test_a_repeated_request_with_the_same_key_runs_once(people: People, world: W
     first(once)
     for prefix, place in (("/api/v1", home), ("/v1", home), ("/v1", f"col_{home}")):
         assert_replayed(make(people.ann, place, prefix=prefix, **HEADER), once)
-    counts = {create: (2, 0, 0), converse: (1, 0, 1)}.get(make, (1, 1, 0))
+    special: dict[Make, tuple[int, int, int]] = {create: (2, 0, 0), converse: (1, 0, 1)}
+    counts = special.get(make, (1, 1, 0))
     for table, count in zip(("collections", "documents", "sessions"), counts, strict=True):
         rows = world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id)
         assert rows == [(count,)], table

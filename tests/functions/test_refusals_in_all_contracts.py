@@ -14,7 +14,8 @@ from tests.functions.search_workspace import Row, Workspace, error_of
 # As a value: the field is left out of the request.
 ABSENT = object()
 CHUNK, TEXT = {"kind": "chunk", "id": NOBODYS}, {"kind": "text", "text": "x"}
-HOOK = {"url": "https://hooks.example/", "events": ["document.deleted"]}
+EVENTS = ["document.deleted"]
+HOOK = {"url": "https://hooks.example/", "events": EVENTS}
 QUESTION = {"role": "user", "content": "a"}
 NO_NUMBERS: list[tuple[str, Any]] = [("top_k", 0), ("top_k", 101), ("top_k", "5")]
 # A path, its valid request, and invalid values. The name of a field within another one follows a point; the
@@ -49,7 +50,7 @@ REQUESTS: list[tuple[str, Row, list[tuple[str, Any]]]] = [
         *((field, text) for field in ("content", "title", "external_id") for text in ("\0", "\ud800")),
     ]),
     ("/v1/webhooks", HOOK, [
-        ("events", ABSENT), ("events", []), ("events.0", ["document.read"]), ("events", HOOK["events"] * 10),
+        ("events", ABSENT), ("events", []), ("events.0", ["document.read"]), ("events", EVENTS * 10),
         *(("url", url) for url in (ABSENT, 1, "")), ("description", "x" * 501), ("org_id", "acme"),
     ]),
     ("/v1/retrievals", {"query": "x"}, [
