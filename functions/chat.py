@@ -17,6 +17,7 @@ from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Container, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 # A request may have the whole conversation.
@@ -71,8 +72,9 @@ def create(
         session_id = sessions.save_turn(services.database, caller, session, body.stored())
         return chat_sessions.SessionReference(session_id=session_id)
 
-    content = body.model_dump(mode="json")
-    return once.make(IdempotentRequest(Scope.CHAT_READ, content, body.collection_id), make)
+    collection = body.collection_id and id_of(body.collection_id, "collection")
+    content = {**body.model_dump(mode="json"), "collection_id": collection}
+    return once.make(IdempotentRequest(Scope.CHAT_READ, content, collection), make)
 
 
 @routes.post(

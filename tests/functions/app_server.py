@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,13 @@ NO_METADATA = [
     f'{{"a": {10**300}}}',
     r'{"a": "\ud800"}', r'{"\ud800": 1}', r'{"a": "\u0000"}',
 ]  # fmt: skip
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def json_of(response: Any, status: int = 200) -> dict[str, Any]:

@@ -110,3 +110,10 @@ def words(events: list[Any]) -> str:
     """The answer that the parts make."""
     parts = [event for event in events if event != "[DONE]" and "choices" in event]
     return "".join(choice["delta"].get("content") or "" for part in parts for choice in part["choices"])
+
+
+def streamed(settings: Settings, actor: Actor, *parts: Any, **body: Any) -> list[Any]:
+    """The events of an answer over the index kettles, from a model that streams the parts."""
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(streams([*encode(*parts), DONE]))
+        return events_of(ask(client, actor, index_name="kettles", stream=True, **body).text)

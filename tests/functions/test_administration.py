@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 from jose import jwt
 from pydantic import SecretStr
 
 from functions import administration, collections
 from functions import health as open_health
-from local import access_tokens, declared_schema
+from local import access_tokens
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.stack import Stack
@@ -30,7 +31,6 @@ from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of, platform_error, proxy_to, services_with
 from tests.functions.platform_chat_client import reply_of
 from tests.functions.search_workspace import OUTAGE, put
-from tests.sql.schema_changes import schema_change
 from tests.stand_in_server import Reply, Request, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
@@ -137,6 +137,9 @@ def test_public_health_reports_the_queue(settings: Settings, people: People, wor
     # Questions are answered all the same.
     assert queue() == (200, "Healthy", "unhealthy")
     assert queue(supabase_jwt_secret=None) == (200, "Healthy", "unknown")
+    unsigned = health(settings, supabase_jwt_secret=None)
+    states = dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
+    assert (unsigned["status"], unsigned["services"]) == ("healthy", ALL_WELL | states)
     assert queue(supabase_url="http://127.0.0.1:9") == (503, "Unhealthy", "unknown")
 
 
@@ -152,14 +155,6 @@ def test_a_database_with_another_schema_version_is_reported(
         assert health(settings)["problem"] is None
 
 
-def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
-    """As of a database that is a migration behind, and lacks the function."""
-    execute = "execute on function public.rag_health()"
-    with schema_change(world, f"revoke {execute} from rag_worker", f"grant {execute} to rag_worker"):
-        body = health(settings)
-    assert (body["services"]["migrations"], body["status"]) == ("unhealthy", "degraded")
-
-
 def test_a_database_that_is_down_is_503(settings: Settings, shared_people: People):
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     for actor in (None, shared_people.ada):
@@ -168,12 +163,6 @@ def test_a_database_that_is_down_is_503(settings: Settings, shared_people: Peopl
         assert body["services"]["database"] == body["services"]["postgrest"] == "unhealthy"
         assert body["services"]["migrations"] == body["services"]["queue"] == "unknown"
         assert body["services"]["embedding_service"] == "healthy"
-
-
-def test_postgrest_without_a_database_differs_from_a_missing_postgrest(settings: Settings, gateway: StandIn):
-    gateway.replies(Reply(json={"code": "PGRST001", "message": "no database"}, status=503))
-    services = health(settings, None, 503, supabase_url=gateway.url)["services"]
-    assert (services["database"], services["postgrest"]) == ("unhealthy", "healthy")
 
 
 def test_a_project_key_that_the_gateway_rejects_reveals_nothing_behind_it(
@@ -325,9 +314,7 @@ def another_postgrest(stack: Stack, **settings: str) -> Iterator[str]:
 GATEWAY_STATES: list[tuple[Reply, str]] = [
     (Reply(json={"data": []}), "healthy"), (Reply(json={}, status=404), "unknown"),
     (Reply(json={}, status=402), "unhealthy"), (Reply(json={}, status=429), "degraded"),
-    (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
-    (Reply(json={}, status=403), "unhealthy"), (Reply(json={}, status=500), "unhealthy"),
-    (Reply(drop=True), "unhealthy"),
+    (Reply(json={"error": "the secret project"}, status=401), "unhealthy"), (Reply(drop=True), "unhealthy"),
 ]  # fmt: skip
 
 
@@ -417,12 +404,6 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
             assert requests.count("/rest/v1/rpc/is_org_member") == 2
 
 
-def test_without_a_signing_key_database_details_are_unknown(settings: Settings):
-    body = health(settings, supabase_jwt_secret=None)
-    assert body["services"] == ALL_WELL | dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
-    assert body["status"] == "healthy"
-
-
 def test_stats_cover_the_admin_s_org(services: Services, people: People, world: World):
     graph_documents.put_all(services, people.ann)
     stored = put(services, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
@@ -432,22 +413,22 @@ def test_stats_cover_the_admin_s_org(services: Services, people: People, world: 
         "total_users", "total_collections", "total_documents", "total_chunks", "total_entities",
         "total_relationships", "storage_used_bytes", "api_calls_today", "is_complete",
     }  # fmt: skip
-    acme = people.acme.id
-    (expected,) = world.sql(
-        "select (select count(*) from rag.collections where org_id = %(org)s), "
-        "(select count(*) from rag.documents where org_id = %(org)s), "
-        "(select count(*) from rag.chunks where org_id = %(org)s), "
-        "(select count(*) from (select entity from rag.mentions where org_id = %(org)s union "
-        " select entity from rag.title_entities where org_id = %(org)s) as one), "
-        "(select count(distinct (subject, type, object)) from rag.relations where org_id = %(org)s), "
-        "(select sum(octet_length(content)) from rag.documents where org_id = %(org)s)".replace(
-            "%(org)s", f"'{acme}'"
-        )
-    )
-    names = ("collections", "documents", "chunks", "entities", "relationships")
-    assert tuple(before[f"total_{name}"] for name in names) == expected[:5]
-    assert before["total_relationships"] > 0
-    assert (before["storage_used_bytes"], before["is_complete"]) == (expected[5], True)
+    for name, query in (
+        ("total_collections", "count(*) from rag.collections"),
+        ("total_documents", "count(*) from rag.documents"),
+        ("total_chunks", "count(*) from rag.chunks"),
+        ("total_relationships", "count(distinct (subject, type, object)) from rag.relations"),
+        ("storage_used_bytes", "sum(octet_length(content)) from rag.documents"),
+    ):
+        ((expected,),) = world.sql(f"select {query} where org_id = %s", people.acme.id)
+        assert before[name] == expected > 0, name
+    entities = "select entity from rag.{} where org_id = %s"
+    named = {
+        row
+        for table in ("mentions", "title_entities")
+        for row in world.sql(entities.format(table), people.acme.id)
+    }
+    assert (before["total_entities"], before["is_complete"]) == (len(named), True)
     # An original counts with its text.
     world.sql(
         "insert into rag.originals (org_id, document_id, collection_id, bytes) "
@@ -485,22 +466,12 @@ def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, peop
     assert get(people.ada)["api_calls_today"] == 3
 
 
-# verify/permissions.json states all of them, with the scopes that a key needs.
-ADMIN_ROUTES = (
-    STATS, "/v1/events", "/v1/usage", "/api/v1/usage", "/v1/members", "/v1/jobs", "/v1/records",
-    "/v1/records/summary",
-)  # fmt: skip
-
-
-def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People, subtests: pytest.Subtests):
+def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People):
+    """The sweep compares the caller and the scopes of every route with verify/permissions.json."""
     reader = key(people.ada, scopes=["documents:read", "collections:manage"])
-    cases = ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope"))
-    for path in ADMIN_ROUTES:
-        for actor, token, code in cases:
-            with subtests.test(path=path, code=code):
-                error = platform_error(actor.request("GET", path, token=token), 403)
-                assert (error["type"], error["code"]) == ("permission_error", code)
-    assert get(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
+    for actor, token, code in ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope")):
+        error = platform_error(actor.request("GET", STATS, token=token), 403)
+        assert (error["type"], error["code"]) == ("permission_error", code)
 
 
 def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.Subtests):
@@ -517,9 +488,6 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
             assert [row["chunk_count"] for row in body["data"]] == chunks
             assert body["pagination"]["total"] == total
             assert {row["user_id"] for row in body["data"]} <= {people.ann.id}
-    for query in ("limit=101", "offset=-1", "namespace=", "event=login"):
-        refused = platform_error(people.ada.request("GET", f"/v1/events?{query}"), 400)
-        assert refused["details"] == {"field": query.partition("=")[0]}
 
 
 def test_an_admin_invites_and_removes_a_member(people: People):
@@ -541,9 +509,6 @@ def test_an_admin_invites_and_removes_a_member(people: People):
     assert missing["code"] == "member_not_found"
     own = platform_error(people.ada.post("/v1/members", {"user_id": people.ada.id}), 409)
     assert own["code"] == "own_membership"
-    assert platform_error(people.ann.post("/v1/members", {"user_id": people.sam.id}), 403)
-    for body in ({}, {"user_id": "sam"}, {"user_id": people.sam.id, "role": "owner"}):
-        assert people.ada.post("/v1/members", body).status_code == 400
 
 
 def test_only_a_user_s_own_token_reads_and_answers_invitations(people: People):
@@ -565,9 +530,6 @@ def test_usage_and_members_are_listed_for_admins(people: People):
     assert (usage[0]["calls"], usage[1]["users"]) == (0, 2)
     members = get(people.ada, "/v1/members?limit=1&offset=1")
     assert (len(members["data"]), members["pagination"]["total"]) == (1, 4)
-    for path, field in (("usage?days=91", "days"), ("usage?days=0", "days"), ("members?limit=101", "limit")):
-        error = platform_error(people.ada.request("GET", f"/v1/{path}"), 400)
-        assert error["details"] == {"field": field}
 
 
 def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People):
@@ -587,7 +549,43 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People):
         assert get(people.kim, "/v1/orgs", token) == {"data": [bolt]}
 
 
-def test_code_and_database_have_the_newest_migration(world: World):
-    newest = max(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
-    assert newest.startswith(f"{SCHEMA_VERSION}_")
-    assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
+def test_health_names_the_effective_embedder_and_generator(stack: Stack):
+    response = httpx.get(f"{stack.url}/health")
+    assert response.status_code == 200
+    body = response.json()
+    assert (body["status"], body["detail"]) == ("Healthy", None)
+    assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local"}
+    assert body["generator"] == {"model": "extractive", "source": "local"}
+    assert body["reranker"] == {"provider": None, "model": None, "source": None, "enabled": False}
+
+
+def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settings: Settings, world: World):
+    """The log is the run's. Its lines begin with the time and the process."""
+
+    def backends() -> set[str]:
+        rows = world.sql("select pid::text from pg_stat_activity where datname = current_database()")
+        return {pid for (pid,) in rows}
+
+    own, begin = backends(), stack.postgres.log.stat().st_size
+    for path in ("/health", "/api/v1/health", "/readyz"):
+        assert httpx.get(f"{stack.url}{path}").status_code == 200
+    with services_with(settings) as services, services_with(settings, supabase_jwt_secret=None) as unsigned:
+        for one in (services, unsigned):
+            assert one.is_reachable()
+            assert looking.check(one, None).services["database"] == "healthy"
+    own |= backends()
+    with stack.postgres.log.open(errors="replace") as log:
+        log.seek(begin)
+        lines = [line for line in log if any(f"[{pid}]" in line for pid in own)]
+    assert lines == []
+
+
+def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Settings):
+    keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
+    with app_with(open_health.app, settings, **keys) as client:
+        response = client.get("/health")
+    body = json_of(response, 503)
+    problem = "The database does not answer: start PostgREST, or check SUPABASE_URL."
+    assert (body["status"], body["detail"]) == ("Unhealthy", problem)
+    assert body["embedder"] == {"model": "text-embedding-3-small", "source": "api.openai.com"}
+    assert "sk-" not in response.text

@@ -1,42 +1,44 @@
-"""The platform's chat over HTTP, whole: requests, the model's input, and memory."""
+"""The platform's chat over HTTP: requests, the model's input, memory, and streams with their ends."""
 
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from functions import chat
 from shared.answering.platform_chat import turn
 from shared.config import Settings
 from shared.generation.extractive.answer import INDIRECT
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from shared.text.prefixed_ids import NIL
-from tests.conftest import People
-from tests.functions.app_server import platform_error
+from tests.clients.upstream_models import StreamChunk
+from tests.functions.app_server import live, platform_error, services_with
+from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.platform_chat_client import (
     ANSWER,
     OFF_TOPIC,
+    PATH,
     QUESTION,
+    Row,
     chat_client,
+    chunks_of,
     messages_of,
     post,
     reply_of,
     result_of,
     say,
+    streams,
+    text_of,
 )
 from tests.functions.search_workspace import OUTAGE, Workspace
 from tests.stand_in_server import Reply, StandIn
-
-
-@pytest.fixture
-def gateway(gateway: StandIn) -> StandIn:
-    gateway.replies(reply_of(ANSWER))
-    return gateway
 
 
 def request_of(gateway: StandIn) -> dict[str, Any]:
@@ -76,16 +78,6 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     assert QUESTION in request_body["messages"][-1]["content"]
 
 
-def test_both_request_forms_stream_by_default(extractive: TestClient, home: Workspace):
-    for path, text in (
-        ("/v1/chat", {"message": QUESTION}),
-        ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
-    ):
-        response = post(extractive, home.actor, text, path)
-        assert response.status_code == 200, response.text
-        assert response.headers["content-type"].startswith("text/event-stream")
-
-
 def test_without_a_model_the_answer_is_extracted_and_marked_so(extractive: TestClient, home: Workspace):
     body = result_of(say(extractive, home.actor, model="gpt-4o", preset="creative"))
     assert "Stripe webhook retries that piled up in the queue." in body["response"]
@@ -118,6 +110,7 @@ def test_insufficient_context_is_reported_without_an_answer(
 
 @pytest.fixture
 def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    gateway.replies(reply_of(ANSWER))
     with chat_client(settings, gateway) as client:
         yield client
 
@@ -130,9 +123,7 @@ def extractive(settings: Settings) -> Iterator[TestClient]:
 
 
 SETTINGS_OF_THE_MODEL: list[tuple[dict[str, Any], float, int]] = [
-    ({}, 0.5, 2000), ({"preset": "concise"}, 0.3, 500), ({"preset": "detailed"}, 0.5, 2000),
-    ({"preset": "research"}, 0.2, 4000), ({"preset": "technical"}, 0.1, 3000),
-    ({"preset": "creative"}, 0.8, 2000), ({"preset": "qna"}, 0.4, 4000),
+    ({}, 0.5, 2000), ({"preset": "concise"}, 0.3, 500),
     ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": 7}}, 1, 7),
     ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": None}}, 1, 4000),
     ({"temperature": 0, "max_tokens": 8192, "generation": {"temperature": 1, "max_tokens": 7}}, 0, 8192),
@@ -204,12 +195,7 @@ def test_a_follow_up_question_is_completed_before_retrieval(
 
 
 # A model that returns nothing is asked once more.
-REWRITING_FAULTS = [
-    [Reply(status=500)],
-    [Reply(json={"choices": []})] * 2,
-    [reply_of("a\nb")],
-    [reply_of("<<x")],
-]
+REWRITING_FAULTS = [[Reply(status=500)], [Reply(json={"choices": []})] * 2, [reply_of("a\nb")]]
 
 
 def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
@@ -256,73 +242,18 @@ def test_every_mode_respects_the_collection_and_the_filter(
     subtests: pytest.Subtests, extractive: TestClient, own_home: Workspace
 ):
     own_home.put("Other outage", OUTAGE, collection="elsewhere")
-    own_home.put("Tagged", OUTAGE, metadata={"category": "x"})
+    own_home.put("Other type", OUTAGE, metadata={"category": "x"})
+    own_home.put("Tagged", OUTAGE, metadata={"category": "x", "document_type": "legal"})
     collection = own_home.id.replace("ws_", "col_")
     for mode in ["semantic", "keyword", "hybrid", "hierarchical", "graph"]:
         with subtests.test(mode=mode):
-            retrieval = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
+            filters = {"metadata_filter": {"category": "x"}, "document_type": "legal"}
+            retrieval = {"mode": mode, "top_k": 3, **filters, "rerank": False}
             answer = say(extractive, own_home.actor, collection_id=collection, retrieval=retrieval)
             body = result_of(answer)
             assert [source["title"] for source in body["sources"]] == ["Tagged"]
             assert body["metadata"]["retrieval_mode"] == mode
             assert body["metadata"]["withheld"] is False
-
-
-def test_source_types_restrict_the_search(extractive: TestClient, own_home: Workspace):
-    own_home.put("Contract", OUTAGE, metadata={"document_type": "legal"})
-    body = result_of(say(extractive, own_home.actor, retrieval={"document_type": "legal"}))
-    none = result_of(say(extractive, own_home.actor, retrieval={"document_type": "table"}))
-    assert [source["title"] for source in body["sources"]] == ["Contract"]
-    assert none["sources"] == []
-
-
-BAD_MESSAGES: list[Any] = [
-    [], [{"role": "user", "content": "x" * 10_001}], [{"role": "system", "content": "a"}],
-    [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
-    [{"role": "user", "content": "a"}] * 501,
-]  # fmt: skip
-BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
-    *(({"message": message}, "message") for message in ("x" * 10_001, " ", "a\0", 7)),
-    *(({"messages": messages}, "messages") for messages in BAD_MESSAGES),
-    ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
-    ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
-    *(({"message": "a", field: value}, field) for field, value in (
-        ("preset", "poetic"), ("temperature", 2.1), ("max_tokens", 8193), ("max_tokens", 0),
-        ("stream", "yes"),
-    )),
-    ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
-    ({"message": "a", "retrieval": {"metadata_filter": {"a": {"$in": 1}}}}, "retrieval.metadata_filter"),
-    ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
-]  # fmt: skip
-
-
-def test_an_invalid_field_is_named(subtests: pytest.Subtests, extractive: TestClient, shared_people: People):
-    for body, field in BAD_FIELDS:
-        with subtests.test(body=body):
-            error = platform_error(post(extractive, shared_people.ann, {"stream": False, **body}), 400)
-            assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
-            assert error["details"]["field"] == field
-
-
-def test_a_request_without_a_message_is_a_missing_field(extractive: TestClient, shared_people: People):
-    error = platform_error(post(extractive, shared_people.ann, {"stream": False}), 400)
-    assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
-
-
-def test_nulls_count_as_missing(extractive: TestClient, home: Workspace):
-    names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
-    fields = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
-    body = result_of(post(extractive, home.actor, fields))
-    assert body["metadata"]["preset"] == "detailed"
-
-
-def test_a_missing_resource_is_404(client: TestClient, shared_people: People, gateway: StandIn):
-    for name in ("session", "collection"):
-        for value in (str(uuid4()), "no id"):
-            error = platform_error(say(client, shared_people.ann, **{f"{name}_id": value}), 404)
-            assert (error["type"], error["code"]) == ("not_found_error", f"{name}_not_found")
-    assert gateway.requests == []
 
 
 def plan_of(*queries: str) -> list[Reply]:
@@ -365,8 +296,6 @@ def test_the_contract_s_other_errors(settings: Settings, services: Services, own
         session = result_of(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
         answer = say(client, home.actor, session_id=session["session_id"], collection_id=other)
         assert platform_error(answer, 409)["code"] == "session_of_another_collection"
-        error = platform_error(say(client, home.actor, padding="x" * 1_100_000), 413)
-        assert error["code"] == "file_too_large"
     with chat_client(settings, None, rag_rate_limit_api="1/hour") as client:
         # (The hour is counted for itself.)
         result_of(say(client, home.actor))
@@ -375,48 +304,167 @@ def test_the_contract_s_other_errors(settings: Settings, services: Services, own
     assert int(limited.headers["Retry-After"]) > 0
 
 
-def test_an_answer_survives_the_deletion_of_its_session(
-    settings: Settings, services: Services, home: Workspace
+@pytest.mark.parametrize("gone", ["session", "collection"])
+def test_an_answer_survives_the_deletion_of_its_session_or_collection(
+    settings: Settings, services: Services, own_home: Workspace, gone: str
 ):
+    """Without a collection it has the nil UUID, with which the next turn begins a session."""
+    home, release = own_home, Event()
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
-    release = Event()
-    slow = Reply(json=reply_of(ANSWER).json, after=release)
+    collection = home.id.removeprefix("ws_")
+    subject, deletion = {
+        "session": ({"session_id": session}, {"session_id": session}),
+        "collection": ({"collection_id": collection}, {"collection_id": collection, "cascade": True}),
+    }[gone]
     with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
-        model.replies(slow)
-        answering = pool.submit(say, client, home.actor, session_id=session)
+        model.replies(Reply(json=reply_of(ANSWER).json, after=release))
+        answering = pool.submit(say, client, home.actor, **subject)
         model.wait_for_requests(1)
-        services.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
+        services.database.call(home.actor.principal, f"rag_delete_{gone}", deletion)
         release.set()
         body = result_of(answering.result())
-    assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
-    assert body["metadata"]["session_id"] == session
-    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
-
-
-def test_a_failed_model_call_stores_nothing(settings: Settings, services: Services, home: Workspace):
-    with StandIn() as gateway, chat_client(settings, gateway) as client:
-        gateway.replies(Reply(status=500))
-        platform_error(say(client, home.actor), 500)
-    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
-
-
-def test_an_answer_without_a_session_has_the_nil_uuid(
-    settings: Settings, services: Services, home: Workspace
-):
-    """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
-    collection = home.id.removeprefix("ws_")
-    release = Event()
-    slow = Reply(json=reply_of(ANSWER).json, after=release)
-    with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
-        model.replies(slow)
-        answering = pool.submit(say, client, home.actor, collection_id=collection)
-        model.wait_for_requests(1)
-        arguments = {"collection_id": collection, "cascade": True}
-        services.database.call(home.actor.principal, "rag_delete_collection", arguments)
-        release.set()
-        metadata = result_of(answering.result())["metadata"]
-        assert (metadata["kept"], metadata["session_id"]) == (False, NIL)
         begun = result_of(say(client, home.actor, session_id=NIL))["metadata"]
-        assert begun["kept"] is True
-        assert begun["session_id"] != NIL
+    assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
+    assert body["metadata"]["session_id"] == (session if gone == "session" else NIL)
+    assert begun["kept"] is True
+    assert begun["session_id"] != NIL
+
+
+PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
+
+
+def types_of(chunks: list[Row]) -> list[str]:
+    return [chunk["type"] for chunk in chunks]
+
+
+def planned(*queries: str) -> Reply:
+    steps = [{"description": f"Finding out: {query}", "query": query} for query in queries]
+    return reply_of(json.dumps({"steps": steps}))
+
+
+def test_a_stream_has_sources_then_text_then_usage_and_end(
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
+):
+    cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
+    gateway.replies(Reply(chunks=[*encode(*map(piece, PIECES), piece(), cost), DONE]))
+    with chat_client(settings, gateway) as client:
+        # Which streams by default.
+        chunks = chunks_of(post(client, home.actor, {"message": QUESTION}))
+    assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
+    assert types_of(chunks) == ["sources", "delta", "delta", "delta", "usage", "done"]
+    assert text_of(chunks) == ANSWER
+    assert all(chunk["delta"] == chunk["content"] for chunk in chunks[1:4])
+    assert chunks[0]["sources"][0]["title"] == "Billing outage"
+    usage = chunks[-2]["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (321, 7, 328)
+    assert usage["retrieval_tokens"] > 0
+    session = chunks[-1]["metadata"]["session_id"]
+    assert messages_of(services, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"), [(QUESTION, "Stripe webhook retries"), (OFF_TOPIC, INSUFFICIENT)]
+)
+def test_without_a_model_the_answer_is_streamed_as_well(
+    settings: Settings, home: Workspace, question: str, answer: str
+):
+    with chat_client(settings, None) as client:
+        chunks = chunks_of(say(client, home.actor, question, stream=True))
+    kinds = types_of(chunks)
+    assert (kinds[0], kinds[1], kinds[-2:]) == ("sources", "delta", ["usage", "done"])
+    assert answer in text_of(chunks)
+    assert chunks[-1]["metadata"]["extractive"] is True
+
+
+def test_deep_reasoning_streams_each_step_and_combines_the_results(
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
+):
+    parts = ("Why was billing down?", "Who owns the billing service?")
+    gateway.replies(planned(*parts), planned(), streams(*PIECES))
+    with chat_client(settings, gateway) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True, reasoning_mode="deep"))
+    assert types_of(chunks) == [
+        "reasoning_step", "sub_query", "sources", "reasoning_step", "sub_query", "sources", "reasoning_step",
+        "sources", "delta", "delta", "delta", "usage", "done",
+    ]  # fmt: skip
+    assert [chunk["step"] for chunk in chunks if chunk["type"] == "reasoning_step"] == [1, 2, 3]
+    assert [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"] == list(parts)
+    assert chunks[-1]["metadata"]["sub_queries"] == list(parts)
+    titles = {source["title"] for chunk in chunks for source in chunk.get("sources") or ()}
+    assert {"Billing outage", "Who owns what"} <= titles
+    prompt = gateway.requests[-1].json["messages"][-1]["content"]
+    assert "root cause were Stripe webhook retries" in prompt
+    assert "owned by the Payments team" in prompt
+    # The plan, the missing parts, and the answer.
+    assert chunks[-2]["usage"]["prompt_tokens"] > 100
+
+
+def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspace):
+    question = "Why was billing down and who owns the billing service?"
+    with chat_client(settings, None) as client:
+        chunks = chunks_of(say(client, home.actor, question, stream=True, reasoning_mode="deep"))
+    queries = [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"]
+    assert queries == [question, "Why was billing down", "who owns the billing service?"]
+    assert "Payments team" in text_of(chunks)
+    # Those of all parts come last, before the text that counts them.
+    *_, everything = (chunk for chunk in chunks if chunk["type"] == "sources")
+    titles = [source["title"] for source in everything["sources"]]
+    for paragraph in text_of(chunks).split("\n\n"):
+        if paragraph.startswith('"'):
+            number = int(paragraph.rsplit("[", 1)[1].rstrip("]"))
+            assert paragraph.startswith(f'"{titles[number - 1]}"')
+
+
+def test_an_abstention_in_a_stream_is_a_refusal(settings: Settings, home: Workspace, gateway: StandIn):
+    gateway.replies(streams("`", "NO_", "ANSWER", "`"))
+    with chat_client(settings, gateway) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True))
+    assert text_of(chunks) == INSUFFICIENT
+    metadata = chunks[-1]["metadata"]
+    assert (metadata["withheld"], metadata["confidence_detail"]["level"]) == (True, "low")
+
+
+# test_chat_completions_streams.py has all faults of endpoints.
+FAULTS = {
+    "busy": Reply(status=429), "silent": streams(),
+    "an error inside": Reply(chunks=[*encode(piece("Stripe "), {"error": {"message": "sk-model"}})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn, name: str
+):
+    gateway.replies(FAULTS[name])
+    with chat_client(settings, gateway) as client:
+        response = say(client, home.actor, stream=True)
+    chunks = chunks_of(response)
+    assert types_of(chunks)[0] == "sources"
+    assert types_of(chunks)[-1] == "error"
+    assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
+    error = chunks[-1]["error_detail"]
+    codes = {"busy": "generation_busy", "silent": "generation_empty"}
+    assert error["code"] == codes.get(name, "generation_failed")
+    assert chunks[-1]["error"] == error["message"]
+    assert "sk-model" not in response.text
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
+):
+    gateway.replies(Reply(chunks=[*encode(piece("Stripe ")), Event(), *encode(piece("webhooks"))]))
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
+    body = {"message": QUESTION}
+    with (
+        services_with(settings, **model) as made_core,
+        live(chat.app, made_core) as url,
+        httpx.Client() as client,
+    ):
+        with client.stream("POST", f"{url}{PATH}", json=body, headers=home.actor.headers()) as answer:
+            lines = answer.iter_lines()
+            assert any('"type":"delta"' in line for line in lines)
+        assert gateway.left.wait(60)
+    # The app is gone by now, and with it whatever it still had to do.
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []

@@ -1,7 +1,6 @@
 """Streamed chat completions: parts as they come, silence, clients who leave, models that break off."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event
@@ -18,7 +17,7 @@ from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.app_server import client_of, invoke, live
+from tests.functions.app_server import client_of, invoke, live, wait_for
 from tests.functions.chat_completions_client import (
     ASKING,
     DONE,
@@ -137,10 +136,7 @@ def test_a_disconnected_client_ends_the_generation(
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
         assert gateway.left.wait(60), "the request to the model has not ended"
-        end = time.monotonic() + 60
-        while not (rows := world.sql(COUNTED, people.ann.id)) and time.monotonic() < end:
-            time.sleep(0.02)
-        assert rows == [("failure",)]
+        wait_for(lambda: world.sql(COUNTED, people.ann.id) == [("failure",)])
 
 
 GIANT = b'data: {"choices": [], "secret": "' + b"x" * 1_100_000

@@ -38,7 +38,7 @@ def _fits(way: Way) -> bool:
 
 # Each is asked eight times: the long tests have all, test_chat_endpoints.py as well, without the contracts.
 CHOSEN = [
-    pytest.param(way, id=way["name"], marks=[pytest.mark.long] if number % 20 else [])
+    pytest.param(way, id=way["name"], marks=[pytest.mark.long] if number % 40 else [])
     for number, way in enumerate(filter(_fits, WAYS))
 ]
 

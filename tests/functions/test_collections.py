@@ -1,6 +1,5 @@
 """collections over HTTP, on the real stack: made, listed, changed, deleted, as the platform contract says."""
 
-import json
 from typing import Any
 
 import pytest
@@ -55,16 +54,6 @@ def test_a_collection_is_created_and_read_back(people: People):
     assert people.alf.request("GET", f"/v1/collections/col_{made['id']}").json() == made
 
 
-def test_omitted_settings_take_the_deployment_s_defaults(people: People):
-    made = create(people.ann)
-    assert made["metadata"] == {}
-    assert made["description"] is None
-    assert made["config"] == {
-        "chunk_size": 128, "chunk_overlap": 12, "embedding_model": "all-MiniLM-L6-v2",
-        "enable_hybrid_search": True, "enable_knowledge_graph": True,
-    }  # fmt: skip
-
-
 CONFIGS: list[tuple[Row, str | None, int, int]] = [
     ({}, None, 128, 12),
     ({"chunk_size": 8000, "chunk_overlap": 4000}, None, 256, 128),
@@ -112,9 +101,7 @@ def test_lists_are_paged_in_any_order(people: People):
     assert [row["name"] for row in page["data"]] == ["b", "c"]
     assert page["pagination"] == {"total": 3, "limit": 2, "offset": 1, "has_more": False}
     assert listed(people.ann, "?limit=2")["pagination"]["has_more"] is True
-    beyond = listed(people.ann, "?offset=10")
-    assert beyond["data"] == []
-    assert beyond["pagination"] == {"total": 3, "limit": 20, "offset": 10, "has_more": False}
+    assert listed(people.ann, "?offset=10")["data"] == []
 
 
 def test_null_leaves_a_field_unchanged(people: People):
@@ -185,48 +172,6 @@ def test_a_name_is_unique_among_users_who_share_it(people: People):
     other = create(people.ann, "others")
     clash = error(people.ann.request("PATCH", f"{PATH}/{other['id']}", {"name": "docs"}), 409)
     assert clash["code"] == "duplicate_collection"
-
-
-def test_an_embedding_model_other_than_the_configured_one_is_refused(people: People):
-    request = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
-    refused = error(people.ann.request("POST", PATH, request), 400)
-    assert refused["details"] == {"field": "config.embedding_model"}
-    assert (refused["code"], "all-MiniLM-L6-v2" in refused["message"]) == ("invalid_field_value", True)
-    assert names(people.ann) == []
-
-
-BAD_FIELDS: list[tuple[str, Any]] = [
-    ("name", " "), ("name", 7), ("name", "x" * 256), ("description", "y" * 2001),
-    # Which Postgres cannot store.
-    ("description", "a\0b"), ("description", "a\ud800b"),
-    ("metadata", [1]), ("metadata", {"a": "b" * 10_000}), ("config.chunk_size", {"chunk_size": 10}),
-    ("config", {"chunk_size": 100, "chunk_overlap": 100}), ("org_id", "acme"),
-]  # fmt: skip
-
-
-def test_invalid_fields_are_refused_by_name(subtests: pytest.Subtests, people: People):
-    for field, value in BAD_FIELDS:
-        with subtests.test(field=field, value=value):
-            body = {"name": "x", field.partition(".")[0]: value}
-            refused = error(people.ann.raw("POST", PATH, json.dumps(body)), 400)
-            assert (refused["type"], refused["code"]) == ("invalid_request_error", "invalid_field_value")
-            assert refused["details"] == {"field": field}
-    missing = error(people.ann.request("POST", PATH, {}), 400)
-    assert (missing["type"], missing["code"]) == ("invalid_request_error", "missing_required_field")
-    assert missing["details"] == {"field": "name"}
-    assert names(people.ann) == []
-
-
-def test_a_name_with_invisible_characters_is_refused(people: People):
-    for name in [r"a\u202eb", r"a\u0000b", r"\ud800"]:
-        answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
-        assert error(answer, 400)["type"] == "invalid_request_error"
-
-
-def test_an_invalid_page_is_refused_by_field(people: People):
-    for query in ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"]:
-        refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
-        assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
 
 
 def test_a_tier_limits_the_number_of_collections(people: People, world: World):

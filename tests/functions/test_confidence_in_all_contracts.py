@@ -44,12 +44,16 @@ def details_in(body: Any) -> Iterator[Any]:
             yield from details_in(value)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_every_contract_has_the_same_level_and_note(
-    subtests: pytest.Subtests, people: People, services: Services, question: str
-):
+@pytest.fixture(scope="module")
+def people(shared_people: People, services: Services) -> People:
+    """Of whom ann has the documents. No test changes them."""
     for number, (title, text) in enumerate(TEXTS.items(), start=1):
-        put(services, people.ann, HOME, title, text, occurred_at=datetime(2025, 3, number, tzinfo=UTC))
+        put(services, shared_people.ann, HOME, title, text, occurred_at=datetime(2025, 3, number, tzinfo=UTC))
+    return shared_people
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_contract_has_the_same_level_and_note(subtests: pytest.Subtests, people: People, question: str):
     level, part = QUESTIONS[question]
     reasons: dict[str, list[str]] = {}
     for contract, text, body in answers(people.ann, question):
@@ -82,13 +86,9 @@ REPLIES = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 def test_every_contract_checks_a_model_s_answer(
-    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, reply: str
+    subtests: pytest.Subtests, people: People, settings: Settings, reply: str
 ):
     question, text, level, part = REPLIES[reply]
-    for number, title in enumerate(("Kettle manual", "Prices 2025", "Prices 2026"), start=1):
-        put(
-            services, people.ann, HOME, title, TEXTS[title], occurred_at=datetime(2025, 3, number, tzinfo=UTC)
-        )
     choice: Row = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
         gateway.replies(Reply(json={**MODEL_ANSWER, "choices": [choice]}))

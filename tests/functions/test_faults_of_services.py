@@ -17,7 +17,7 @@ from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.app_server import app_with
-from tests.functions.test_rag_answer import completion
+from tests.functions.test_rag_search import completion
 from tests.ingestion import ingest
 from tests.stand_in_server import Reply, StandIn
 

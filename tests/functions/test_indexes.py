@@ -1,21 +1,26 @@
-"""indexes over HTTP, on the real stack: documents indexed, listed, changed, deleted, as KAITO's clients do
-it."""
+"""The index contract over HTTP, as KAITO's clients use it: documents, and questions about them."""
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from fastapi.testclient import TestClient
 
+from functions import index_query
 from shared.api.contracts.shared_fields import LOCATION
-from tests.actors import Actor
+from shared.config import Settings
+from tests.actors import Actor, vector
 from tests.conftest import People
-from tests.functions.app_server import json_of
+from tests.functions.app_server import app_with, json_of
+from tests.stand_in_server import Reply, StandIn
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
-NAMES = ["team/docs/v2", "Überblick 索引 📚", "documents", "a/documents", "%2F", "x" * 255]
+NAMES = ["Überblick 索引 📚 %2F", "documents", "a/documents", "x" * 255]
 Row = dict[str, Any]
 
 
@@ -96,12 +101,6 @@ def test_a_text_is_indexed_again_after_its_document_changed(people: People):
     assert [row["text"] for row in listed(people.ann)["documents"]] == [KETTLE]
 
 
-def test_null_metadata_counts_as_none(people: People):
-    documents = [{"text": KETTLE, "metadata": None}, {"text": TOASTER}]
-    answer = people.ann.post("/index", {"index_name": "rag_index", "documents": documents})
-    assert [row["metadata"] for row in answer.json()] == [{}, {}]
-
-
 def test_an_empty_list_of_documents_creates_no_index(people: People):
     assert index(people.ann, name="empty") == []
     assert people.ann.request("GET", "/indexes").json() == []
@@ -178,21 +177,17 @@ def test_changed_unchanged_and_missing_documents_are_reported_separately(people:
         {"doc_id": digest(KETTLE), "text": other, "hash_value": "theirs", "metadata": {"author": "b"}},
         {"doc_id": digest(TOASTER), "text": TOASTER, "metadata": {"author": "a"}},
         {"doc_id": "nobody", "text": "x"},
+        {"text": "without an id"},
     )
     assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
     assert [row["doc_id"] for row in answer["unchanged_documents"]] == [digest(TOASTER)]
-    assert [row["doc_id"] for row in answer["not_found_documents"]] == ["nobody"]
+    assert [row["doc_id"] for row in answer["not_found_documents"]] == ["nobody", ""]
     assert retrieve(people.ann, "two litres")[0]["doc_id"] == digest(KETTLE)
     assert retrieve(people.ann, "two litres")[0]["metadata"] == {"author": "b"}
     assert KETTLE not in [row["text"] for row in retrieve(people.ann, KETTLE)]
-
-
-def test_the_last_of_two_changes_to_a_document_wins(people: People):
-    index(people.ann, KETTLE)
-    changes = [{"doc_id": digest(KETTLE), "text": text} for text in ("One.", "Two.")]
-    answer = changed(people.ann, *changes)
+    # The last of two changes of a document applies.
+    answer = changed(people.ann, *({"doc_id": digest(KETTLE), "text": text} for text in ("One.", "Two.")))
     assert [row["text"] for row in answer["updated_documents"]] == ["Two."]
-    assert [row["text"] for row in listed(people.ann)["documents"]] == ["Two."]
 
 
 def test_a_value_of_another_type_is_a_change(people: People):
@@ -204,14 +199,6 @@ def test_a_value_of_another_type_is_a_change(people: People):
         assert len(changed(people.ann, change, name=name)["updated_documents"]) == 1, after
         query = quote(json.dumps({"flag": after}))
         assert listed(people.ann, f"?metadata_filter={query}", name)["count"] == 1
-
-
-def test_changes_without_an_id_are_not_found_and_the_others_are_applied(people: People):
-    index(people.ann, KETTLE)
-    answer = changed(people.ann, {"text": "a"}, {"doc_id": digest(KETTLE), "text": TOASTER}, {"text": "b"})
-    assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
-    assert [(row["doc_id"], row["text"]) for row in answer["not_found_documents"]] == [("", "a"), ("", "b")]
-    assert [row["text"] for row in listed(people.ann)["documents"]] == [TOASTER]
 
 
 def test_an_unknown_index_is_404_with_upstream_s_message(shared_people: People):
@@ -248,53 +235,9 @@ def test_one_invalid_document_rejects_the_whole_request(subtests: pytest.Subtest
             assert people.ann.request("GET", "/indexes").json() == []
 
 
-BAD_PAGES: list[str] = [
-    "limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0", "max_text_length=100001",
-]  # fmt: skip
-
-
-def test_an_invalid_page_is_422_and_named(subtests: pytest.Subtests, people: People):
-    index(people.ann, KETTLE)
-    for field in BAD_PAGES:
-        with subtests.test(field=field):
-            message = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
-            assert message[0]["loc"] == ["query", field.partition("=")[0]]
-            assert set(message[0]) == {"type", "loc", "msg"}
-
-
-def test_an_invalid_index_name_is_422(shared_people: People):
-    for name in ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."]:
-        answer = shared_people.ann.post("/index", {"index_name": name, "documents": []})
-        assert detail(answer, 422)[0]["loc"] == ["body", "index_name"], name
-
-
-def test_a_name_with_invisible_characters_is_refused(people: People):
-    answer = people.ann.post("/index", {"index_name": "a\u202eb", "documents": [{"text": "x"}]})
-    assert detail(answer, 400) == "a name must not have invisible characters"
-
-
-def test_more_than_a_thousand_documents_in_one_request_are_refused(people: People):
-    body = {"index_name": "rag_index", "documents": [{"text": "x"}] * 1001}
-    assert detail(people.ann.post("/index", body), 422)[0]["loc"] == ["body", "documents"]
-
-
 def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(people: People):
     name = "handbook"
-    response = people.ann.post("/api/v1/collections", {"name": name, "config": {"chunk_size": 64}})
-    answer = people.ann.rpc(
-        "rag_put_documents",
-        {
-            "collection": name,
-            "documents": [
-                {
-                    "title": "Kettle", "content": KETTLE, "content_hash": digest(KETTLE),
-                    "embedding_model": "all-MiniLM-L6-v2", "chunks": [],
-                }
-            ],
-        },
-    )  # fmt: skip
-    assert (response.status_code, answer.status_code) == (201, 200), answer.text
-    document_id = answer.json()[0]["document_id"]
+    document_id = people.ann.put([vector(1)], collection=name)
     assert [row["doc_id"] for row in listed(people.ann, name=name)["documents"]] == [document_id]
     # Its id as it is shown, and no other way to write it.
     other = changed(people.ann, {"doc_id": document_id.upper(), "text": TOASTER}, name=name)
@@ -302,10 +245,86 @@ def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(peop
     request = {"doc_ids": [document_id.upper()]}
     gone = people.ann.post(path(name, "/documents/delete"), request)
     assert gone.json()["not_found_doc_ids"] == [document_id.upper()]
-    assert (
-        len(changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)["updated_documents"])
-        == 1
-    )
+    update = changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)
+    assert len(update["updated_documents"]) == 1
     assert retrieve(people.ann, "toaster", name)[0]["doc_id"] == document_id
     gone = people.ann.post(path(name, "/documents/delete"), {"doc_ids": [document_id]})
     assert gone.json()["deleted_doc_ids"] == [document_id]
+
+
+QUESTION = "At how many degrees does the kettle switch off?"
+ANSWER = {"choices": [{"message": {"role": "assistant", "content": "At 100 degrees."}}]}
+
+
+def ask(actor: Actor, **more: Any) -> Any:
+    return actor.post("/query", {"index_name": "rag_index", "query": QUESTION, **more})
+
+
+def retrieved(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
+    return actor.post("/retrieve", {"index_name": "rag_index", "query": query, **more})
+
+
+@contextmanager
+def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
+    """The function of a deployment that has a gateway."""
+    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": api.url}
+    with app_with(index_query.app, settings, **changes) as client:
+        yield client
+
+
+def test_an_answer_comes_from_the_retrieved_nodes(people: People):
+    index(people.ann, KETTLE, TOASTER, author="kaito")
+    body = ask(people.ann).json()
+    assert set(body) == {"response", "source_nodes", "metadata", "confidence_detail"}
+    assert "The kettle switches off at 100 degrees." in body["response"]
+    best = body["source_nodes"][0]
+    # The contract's fields come first.
+    assert list(best) == ["doc_id", "node_id", "text", "score", "metadata", *LOCATION]
+    assert (best["doc_id"], best["text"]) == (digest(KETTLE), KETTLE)
+    assert body["metadata"] == {node["node_id"]: {"author": "kaito"} for node in body["source_nodes"]}
+    scores = [node["score"] for node in body["source_nodes"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, gateway: StandIn):
+    index(people.ann, KETTLE)
+    gateway.replies(Reply(json=ANSWER))
+    request = {"temperature": 0.7, "max_tokens": 2048, "top_p": 0.5, "seed": 7, "stop": ["END"], "unknown": 1}
+    with with_model(settings, gateway) as client:
+        body = {"index_name": "rag_index", "query": QUESTION, "llm_params": request}
+        answer = client.post("/query", json=body, headers=people.ann.headers())
+    assert answer.json()["response"] == "At 100 degrees."
+    (query,) = gateway.requests
+    del request["unknown"]
+    assert "unknown" not in query.json
+    assert {name: query.json[name] for name in request} == request
+    assert KETTLE in query.json["messages"][-1]["content"]
+
+
+def test_retrieval_filters_nodes_by_metadata(people: People):
+    index(people.ann, KETTLE, author="a", year=2025)
+    index(people.ann, TOASTER, author="b", year=2025)
+    body = retrieved(people.ann, metadata_filter={"author": "b", "year": 2025}).json()
+    assert set(body) == {"query", "results", "count"}
+    assert (body["query"], body["count"]) == (QUESTION, 1)
+    assert body["results"][0]["doc_id"] == digest(TOASTER)
+    assert retrieved(people.ann, metadata_filter=None).json()["count"] == 2
+    # No operators: an object is a value, and a key may begin with $.
+    assert retrieved(people.ann, metadata_filter={"year": {"$gte": 2000}}).json()["count"] == 0
+    special: dict[str, Any] = {"year": {"$gte": 2000}, "$or": [1]}
+    index(people.ann, TOASTER + " Warm.", **special)
+    for key, value in special.items():
+        (result,) = retrieved(people.ann, metadata_filter={key: value}).json()["results"]
+        assert result["metadata"]["year"] == {"$gte": 2000}
+    assert retrieved(people.ann, metadata_filter={"author": "c"}).json() == {
+        "query": QUESTION, "results": [], "count": 0,
+    }  # fmt: skip
+
+
+def test_retrieval_returns_up_to_three_hundred_nodes(people: People):
+    people.ann.put([vector(number) for number in range(310)], collection="rag_index")
+    assert retrieved(people.ann).json()["count"] == 5
+    body = retrieved(people.ann, max_node_count=300).json()
+    assert body["count"] == 300
+    assert len({node["node_id"] for node in body["results"]}) == 300

@@ -120,11 +120,8 @@ def test_a_job_that_a_worker_claims_during_the_retry_keeps_running(people: Peopl
 
 
 def test_an_invalid_retry_or_state_is_refused(people: People):
-    accepted(write(people.ann, collection(people.ann, "docs")))
-    (job,) = jobs(people.ada)
     assert retry(people.ada, NOBODYS) == []
-    for ids in ([], [job["id"]] * 101, ["x"]):
-        platform_error(people.ada.request("POST", RETRY, {"job_ids": ids}), 400)
+    platform_error(people.ada.request("POST", RETRY, {"job_ids": ["x"]}), 400)
     refused = people.ada.rpc("rag_list_jobs", {"state": "done"})
     assert (refused.status_code, refused.json()["details"]) == (400, "invalid_state")
 

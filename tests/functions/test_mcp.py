@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from http.client import HTTPConnection
@@ -19,7 +17,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_PARAMS, PARSE_ERROR
 
 from functions import mcp
-from functions.server import SLUGS
 from local import ROOT
 from shared.api.contracts import mcp as wire
 from shared.api.mcp_server import Tool
@@ -190,12 +187,9 @@ def test_chatgpt_fetches_the_text_around_a_passage_by_its_id(people: People):
 @pytest.mark.parametrize(
     ("tool", "sent", "same"),
     [
-        ("search", {"limit": "1"}, {"limit": 1}),
         ("search", {"limit": 1.0, "collection_id": None}, {"limit": 1}),
-        ("search", {"limit": None}, {}),
-        ("list_collections", {"limit": "10", "offset": "0"}, {"limit": 10, "offset": 0}),
-        ("read_document", {"offset": "3", "characters": "40"}, {"offset": 3, "characters": 40}),
-        ("read_document", {"offset": " 3 ", "characters": None}, {"offset": 3}),
+        ("list_collections", {"limit": "10", "offset": None}, {"limit": 10}),
+        ("read_document", {"offset": " 3 ", "characters": "40"}, {"offset": 3, "characters": 40}),
     ],
 )
 def test_numbers_as_texts_and_nulls_are_arguments(
@@ -227,13 +221,12 @@ def test_a_flag_may_be_a_text(people: People):
     assert error["code"] == "invalid_request"
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_later_versions_and_requests_without_accept_are_served(people: People, path: str):
+def test_later_versions_and_requests_without_accept_are_served(people: People):
     client = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     initialize = {**LIST, "method": "initialize", "params": {"protocolVersion": "2027-03-01", **client}}
     with httpx.Client(headers=people.ann.headers()) as http:
         del http.headers["Accept"]
-        for version in ("2027-03-01", "2025-06-18", None):
+        for version, path in (("2027-03-01", "/mcp"), ("2025-06-18", "/mcp/"), (None, "/mcp")):
             headers = {"MCP-Protocol-Version": version} if version else {}
             agreed = http.post(f"{people.ann.stack.url}{path}", json=initialize, headers=headers)
             assert agreed.json()["result"]["protocolVersion"] == "2025-11-25"
@@ -243,7 +236,7 @@ def test_later_versions_and_requests_without_accept_are_served(people: People, p
             assert {tool["name"] for tool in tools.json()["result"]["tools"]} == EVERY_TOOL
         envelope = {"_meta": {ENVELOPE_VERSION: "2027-03-01"}}
         later = {"MCP-Protocol-Version": "2027-03-01"}
-        refused = http.post(f"{people.ann.stack.url}{path}", json={**LIST, "params": envelope}, headers=later)
+        refused = http.post(f"{people.ann.stack.url}/mcp", json={**LIST, "params": envelope}, headers=later)
         assert refused.status_code == 400
 
 
@@ -377,7 +370,6 @@ def test_transport_errors_have_their_statuses(people: People):
     assert send(people.ann, [LIST, LIST]).status_code == 400
     for version in ("1999-01-01", "garbage", "9"):
         assert send(people.ann, LIST, **{"MCP-Protocol-Version": version}).status_code == 400
-    assert send(people.ann, {**LIST, "params": {"x": "y" * 300_000}}).status_code == 413
     assert people.ann.request("POST", "/mcp", LIST, Accept="text/html").status_code == 406
     listen = {**LIST, "method": "subscriptions/listen"}
     for headers in ({}, {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}):
@@ -409,9 +401,3 @@ def test_a_disconnected_client_ends_the_model_call(
             client.request("POST", "/mcp", json.dumps(call), {**headers, "Content-Type": "application/json"})
             gateway.wait_for_requests(1)
         assert gateway.left.wait(60)
-
-
-def test_no_other_function_imports_the_sdk():
-    others = [module for slug, module in SLUGS.items() if slug != "mcp"]
-    code = f"import sys, {', '.join(others)}; assert not {{'mcp', 'mcp_types'}} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})

@@ -1,21 +1,27 @@
-"""rag-search over HTTP, on the real stack: the contract's words, and every way to say them wrongly."""
+"""rag-search and rag-answer over HTTP: passages, answers by extraction and by a model, errors."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from functions import rag_search
-from local.stack import Stack
+from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
+from shared.config import Settings
+from shared.generation.confidence import CALIBRATIONS
+from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.ingestion.synchronous_ingestion import NewDocument
 from shared.services import Services
-from tests.actors import Actor, hit_arguments
+from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.app_server import json_of
+from tests.functions.app_server import app_with, json_of
+from tests.functions.search_workspace import Row
 from tests.ingestion import ingest
+from tests.sql.passages import deployed_with
+from tests.stand_in_server import Reply, StandIn
 
 RESULT_FIELDS = {
     "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
@@ -105,69 +111,6 @@ def test_filters_by_kind_language_and_inclusive_dates(people: People, services: 
     assert titles(unknown_filter="ignored", source_type="email") == ["Mail"]
 
 
-BAD_FILTERS: list[tuple[str, Any]] = [
-    ("source_type", "blog"), ("lang", 5), ("org_id", "acme"), ("date_from", "yesterday"),
-    ("date_from", 1700000000), ("date_to", "2026-02-30"),
-]  # fmt: skip
-BAD_FIELDS: list[tuple[Any, str]] = [
-    ([], "body"), ({}, "query_text"),
-    *(({"query_text": text}, "query_text") for text in (" \n\t ", "x" * 501, 7, None)),
-    *(({"query_text": "x", "top_k": top_k}, "top_k") for top_k in (0, 51, "5", 2.5, True)),
-    ({"query_text": "x", "filters": "doc"}, "filters"),
-    *(({"query_text": "x", "filters": {name: value}}, f"filters.{name}") for name, value in BAD_FILTERS),
-]  # fmt: skip
-
-
-def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, shared_people: People):
-    for body, field in BAD_FIELDS:
-        for route in ["/api/rag/search", "/api/rag/answer"]:
-            with subtests.test(route=route, body=body):
-                answer = json_of(shared_people.ann.post(route, body), 400)
-                assert (answer["status"], answer["error"]["code"]) == ("error", "invalid_request")
-                assert answer["error"]["message"].startswith(f"{field}: ")
-                assert "xxx" not in str(answer)
-
-
-def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
-    assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
-
-
-def test_unsupported_methods_are_405(shared_people: People):
-    for method in ["GET", "PUT", "PATCH", "DELETE"]:
-        for route in ROUTES:
-            response = json_of(shared_people.ann.request(method, route), 405)
-            assert response["error"]["code"] == "method_not_allowed", (method, route)
-
-
-def test_a_browser_s_preflight_is_answered_without_a_token(stack: Stack):
-    own = {"authorization", "x-client-info", "apikey", "content-type"}
-    preflight = {
-        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": ", ".join(sorted(own)),
-    }  # fmt: skip
-    for route in ROUTES:
-        asked, plain = (httpx.options(f"{stack.url}{route}", headers=headers) for headers in (preflight, {}))
-        for response in (asked, plain):
-            assert response.status_code in (200, 204)
-            assert response.headers["access-control-allow-origin"] == "*"
-        allowed = asked.headers["access-control-allow-headers"].lower().split(",")
-        assert own <= {name.strip() for name in allowed}
-
-
-def test_cors_headers_are_on_every_response_including_errors(people: People):
-    url = f"{people.ann.stack.url}/api/rag/search"
-    origin = {"Origin": "https://app.example"}
-    good = httpx.post(url, json={"query_text": "x"}, headers={**people.ann.headers(), **origin})
-    refused = httpx.post(url, json={"query_text": "x"}, headers=origin)
-    invalid = httpx.post(url, json={}, headers={**people.ann.headers(), **origin})
-    assert [good.status_code, refused.status_code, invalid.status_code] == [200, 401, 400]
-    for response in (good, refused, invalid):
-        assert response.headers["access-control-allow-origin"] == "*"
-        exposed = response.headers["access-control-expose-headers"].lower()
-        assert "x-ratelimit-remaining" in exposed
-        assert "x-request-id" in exposed
-
-
 def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(caplog: pytest.LogCaptureFixture):
     def broken() -> None:
         raise RuntimeError("secret detail")
@@ -213,7 +156,159 @@ def test_the_limit_is_sixty_requests_a_minute_over_both_paths(people: People):
     assert people.alf.search("x").status_code == 200, "one user's spending is nobody else's"
 
 
-def test_an_invalid_request_is_counted_and_has_rate_limit_headers(people: People):
-    response = people.ann.search("")
-    assert response.status_code == 400
-    assert response.headers["x-ratelimit-remaining"] == "59"
+def test_browsers_of_any_origin_call_every_contract(people: People, subtests: pytest.Subtests):
+    """A preflight needs no token, and errors have the headers too."""
+    origin = {"Origin": "https://app.example"}
+    for path, header in (
+        *((route, "x-client-info") for route in ROUTES), ("/v1/chat/completions", "x-stainless-lang"),
+        *((f"/v1/{name}", "idempotency-key") for name in ("collections", "documents", "documents/text")),
+    ):  # fmt: skip
+        with subtests.test(path=path):
+            own = {"authorization", "apikey", "content-type", header}
+            asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ",".join(own)}
+            url = f"{people.ann.stack.url}{path}"
+            preflight = httpx.options(url, headers=origin | asked)
+            assert preflight.status_code == 200, preflight.text
+            allowed = preflight.headers["access-control-allow-headers"].lower().split(",")
+            assert own <= {name.strip() for name in allowed}
+            refused = httpx.post(url, json={}, headers=origin)
+            invalid = httpx.post(url, json={}, headers=people.ann.headers() | origin)
+            assert [refused.status_code, invalid.status_code] == [401, 400]
+            for response in (preflight, refused, invalid):
+                assert response.headers["access-control-allow-origin"] == "*"
+            exposed = invalid.headers["access-control-expose-headers"].lower()
+            assert {"x-ratelimit-remaining", "x-request-id", "idempotency-replayed"} <= set(
+                exposed.split(", ")
+            )
+            # An invalid request is counted.
+            assert int(invalid.headers["x-ratelimit-remaining"]) < int(invalid.headers["x-ratelimit-limit"])
+
+
+CALIBRATION = CALIBRATIONS["all-MiniLM-L6-v2"]
+CITATION_FIELDS = {
+    "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",
+    "page_number", "page_end", "section", "collection_name",
+}  # fmt: skip
+KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water. It weighs 900 grams."
+
+
+def ask(settings: Settings, people: People, question: Row, **changes: Any) -> Row:
+    """Of the function with these settings, in this process; everything behind it is real."""
+    with app_with(rag_answer.app, settings, **changes) as client:
+        return json_of(client.post("/api/rag/answer", json=question, headers=people.ann.headers()))
+
+
+def test_sufficient_context_is_answered_with_citations(people: People, services: Services):
+    origin = {"source_type": "doc", "uri": "https://acme.example/k"}
+    source = tell(services, people.ann, "Kettle manual", KETTLE, **origin)
+    body = json_of(people.ann.answer("At how many degrees does the kettle switch off?"))
+    assert set(body) == {
+        "status", "query_text", "answer", "citations", "context_used", "confidence_detail",
+        "processing_time_ms",
+    }  # fmt: skip
+    assert body["status"] == "success"
+    assert body["answer"]["confidence"] in ("high", "medium")
+    assert body["answer"]["model"] == "extractive"
+    assert "The kettle switches off at 100 degrees." in body["answer"]["text"]
+    assert datetime.fromisoformat(body["answer"]["generated_at"]).tzinfo is not None
+    assert set(body["citations"][0]) == CITATION_FIELDS
+    assert body["citations"][0]["source_id"] == source
+    used = body["context_used"]
+    assert (used["chunks_retrieved"], used["unique_sources"]) == (1, 1)
+    assert used["thresholds"] == {"high": CALIBRATION.ceiling.high, "medium": CALIBRATION.ceiling.medium}
+
+
+def test_insufficient_context_is_reported_and_not_answered(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    body = people.ann.answer("Who won the football world cup?").json()
+    assert body["status"] == "insufficient_context"
+    assert body["answer"]["text"] == RAG_INSUFFICIENT
+    assert body["answer"]["confidence"] == "low"
+    assert body["answer"]["model"] is None
+    assert [citation["source_title"] for citation in body["citations"]] == ["Kettle manual"]
+    assert body["context_used"]["avg_relevance"] < CALIBRATION.ceiling.medium
+
+
+def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
+    body = people.ann.answer("Is anybody there?").json()
+    assert body["status"] == "insufficient_context"
+    assert body["citations"] == []
+    used = body["context_used"]
+    assert (used["chunks_retrieved"], used["unique_sources"], used["avg_relevance"]) == (0, 0, 0.0)
+
+
+def test_the_database_s_calibration_replaces_the_built_in_one(
+    people: People, services: Services, settings: Settings, world: World
+):
+    strict = {
+        "slope": 8, "intercept": -100, "high": 0.9, "medium": 0.5, "ceiling_high": 0.4, "ceiling_medium": 0.2,
+    }  # fmt: skip
+    tell(services, people.ann, "Kettle", KETTLE)
+    with deployed_with(world, calibrations={"all-MiniLM-L6-v2": strict}):
+        body = ask(settings, people, {"query_text": "When does the kettle switch off?"})
+    assert body["status"] == "insufficient_context"
+    assert body["confidence_detail"]["thresholds"] == {"high": 0.9, "medium": 0.5}
+    assert body["context_used"]["thresholds"] == {"high": 0.4, "medium": 0.2}
+
+
+def test_the_contract_s_settings_alone_decide_the_level(
+    people: People, services: Services, settings: Settings, subtests: pytest.Subtests
+):
+    """By the mean similarity of the chunks that the request retrieved, whatever else was found."""
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    for number in range(10):
+        tell(services, people.ann, f"Garden {number}", f"Roses of bed {number} bloom in June.")
+    question = {"query_text": "Does the kettle K-900 switch off at 100 degrees?", "top_k": 1}
+    plain = ask(settings, people, question)
+    # The response rounds it.
+    mean = plain["context_used"]["avg_relevance"] - 0.00001
+    assert 0.3 < mean < 0.9
+    cases = (
+        ({"rag_confidence_high_threshold": mean}, "high", {"high": mean, "medium": min(0.6, mean)}),
+        ({"rag_confidence_high_threshold": mean + 0.001, "rag_confidence_medium_threshold": mean},
+            "medium", {"high": mean + 0.001, "medium": mean}),
+        ({"rag_confidence_medium_threshold": 0.95}, "low", {"high": 0.95, "medium": 0.95}),
+    )  # fmt: skip
+    for given, level, thresholds in cases:
+        with subtests.test(given=given):
+            body = ask(settings, people, question, **given)
+            assert body["answer"]["confidence"] == body["confidence_detail"]["level"] == level
+            assert body["context_used"]["thresholds"] == pytest.approx(thresholds)
+            assert "None of the passages judged mentions K-900." in body["confidence_detail"]["because"]
+
+
+def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    for number in range(5):
+        tell(services, people.ann, f"Note {number}", f"The garden has {number} trees.")
+    question = "At how many degrees does the kettle switch off?"
+    one, many = (people.ann.answer(question, top_k=top_k).json() for top_k in (1, 8))
+    assert one["context_used"]["chunks_retrieved"] == 1
+    assert one["context_used"]["avg_relevance"] > 2 * many["context_used"]["avg_relevance"]
+    assert one["confidence_detail"]["score"] == many["confidence_detail"]["score"]
+
+
+def completion(text: str | None) -> Reply:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+def model_of(gateway: StandIn) -> dict[str, str]:
+    return {"rag_llm_api_key": "sk-secret", "rag_llm_url": gateway.url}
+
+
+def test_a_model_s_abstention_is_insufficient_context(
+    people: People, services: Services, settings: Settings, gateway: StandIn
+):
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    gateway.replies(*map(completion, ("`NO_ANSWER`.\n", "NO_ANSWER is the name of a flag of the kettle.")))
+    body, text = (
+        ask(settings, people, {"query_text": "When does the kettle switch off?"}, **model_of(gateway))
+        for _ in range(2)
+    )
+    assert (body["status"], body["answer"]["text"]) == ("insufficient_context", RAG_INSUFFICIENT)
+    assert (body["answer"]["confidence"], body["answer"]["model"]) == ("low", None)
+    assert body["confidence_detail"]["because"][-1] == "The model found no answer in the passages."
+    assert text["answer"]["text"].startswith("NO_ANSWER is")
+    assert text["answer"]["model"] == "google/gemini-3.5-flash-lite"

@@ -150,18 +150,6 @@ def test_a_user_whose_key_could_not_be_created_is_told_so(app: TestClient, world
     assert world.sql("select count(*) from auth.users where email = %s", email) == [(1,)]
 
 
-def test_a_token_that_the_settings_do_not_accept_names_the_user_as_registered(
-    settings: Settings, auth: AuthServer
-):
-    changes = {
-        "supabase_url": auth.url,
-        "supabase_jwt_issuer": "https://other.example",
-        "rag_registration_enabled": True,
-    }
-    with app_with(administration.app, settings, **changes) as app:
-        assert error(register(app), 500)["code"] == "registered_without_key"
-
-
 def test_a_registered_address_is_refused(app: TestClient, org: Org):
     email = address()
     assert register(app, email).status_code == 201

@@ -11,7 +11,7 @@ from functions import retrievals
 from shared.config import Settings
 from shared.services import Services
 from tests import graph_documents, metadata_filters
-from tests.actors import NOBODYS, Actor, World
+from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import app_with, json_of, platform_error
 from tests.functions.search_workspace import OUTAGE, Workspace, put
@@ -167,24 +167,6 @@ def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspac
         assert not any(result["metadata"]["graph_sourced"] for result in body["results"])
 
 
-BAD_FIELDS: list[tuple[str, Any]] = [
-    ("query", " \n "), ("query", "x" * 1001), ("query", "a\0b"), ("query", 7), ("mode", "vector"),
-    ("top_k", 0),
-    ("top_k", 101), ("top_k", "5"), ("rerank", "yes"), ("document_type", " "), ("metadata_filter", []),
-    ("metadata_filter", {"a": "x" * 11_000}), ("collection_id", 7),
-]  # fmt: skip
-
-
-def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtests, shared_people: People):
-    cases = [({"query": "x", field: value}, "invalid_field_value", field) for field, value in BAD_FIELDS]
-    missing: list[Row] = [{}, {"query": None}]
-    for body, code, field in [*cases, *((body, "missing_required_field", "query") for body in missing)]:
-        with subtests.test(body=body):
-            refused = platform_error(shared_people.ann.post(PATH, body), 400)
-            assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
-            assert refused["details"]["field"] == field
-
-
 def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, shared_people: People):
     ann = shared_people.ann
     for metadata, message in metadata_filters.REFUSED:
@@ -198,11 +180,3 @@ def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtes
 def test_the_limits_of_valid_values_are_accepted(people: People):
     longest = retrieve(people.ann, f"  {'x' * 1000}  ", top_k=100, unheard_of=True)
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
-
-
-def test_a_missing_collection_is_404(shared_people: People):
-    for collection in ["nonsense", f"col_{NOBODYS}"]:
-        body = {"query": QUESTION, "collection_id": collection}
-        refused = platform_error(shared_people.ann.post(PATH, body), 404)
-        assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
-        assert refused["details"]["collection_id"] == collection.removeprefix("col_")

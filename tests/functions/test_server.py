@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,9 +19,10 @@ import psutil
 import pytest
 from fastapi.testclient import TestClient
 
-from functions import server
+from functions import schedule, server
 from functions.server import SLUGS, create
 from local import ROOT
+from local.__main__ import main as command_line
 from local.child_processes import free_port, is_responding
 from local.stack import Stack
 from shared.api.dependencies import get_services
@@ -65,14 +67,17 @@ def test_an_unknown_name_is_refused_with_the_setting_and_the_known_names(
             assert "hunter2" not in message
 
 
-def test_only_selected_functions_are_imported():
+def test_only_selected_functions_are_imported_and_the_sdk_of_mcp_by_its_function_alone():
+    others = ",".join(module for slug, module in SLUGS.items() if slug != "mcp")
     code = (
         "import sys; from functions.server import create; create();"
-        "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
+        "print(*sorted(name for name in sys.modules if name.startswith('functions.')));"
+        f"import {others}; print(*{{'mcp', 'mcp_types'}} & set(sys.modules))"
     )
     environment = {"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "}
-    process = completed([sys.executable, "-c", code], env=environment)
-    assert process.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
+    selected, of_sdk = completed([sys.executable, "-c", code], env=environment).stdout.split("\n")[:2]
+    assert selected.split() == ["functions.health", "functions.rag_search", "functions.server"]
+    assert of_sdk == ""
 
 
 def test_the_processors_are_those_of_the_machine_within_the_quota(
@@ -129,31 +134,26 @@ def test_a_process_without_processor_time_for_seconds_is_not_replaced(stack: Sta
         assert children_of(process) == before
 
 
-def test_as_many_processes_serve_as_the_setting_says_and_end_with_the_first(
-    subtests: pytest.Subtests, stack: Stack, people: People
-):
-    """They share the counts of the database."""
-    for processes, children in (("1", 0), ("3", 3)):
-        with subtests.test(processes=processes), served(stack, processes) as (url, process):
-            while not is_responding(f"{url}/health"):
-                assert process.poll() is None
-                time.sleep(0.1)
-            own = children_of(process)
-            assert len(own) == children
-            assert httpx.get(f"{url}/openapi.json").status_code == 200
-            with ThreadPoolExecutor(8) as pool:
-                responses = list(
-                    pool.map(
-                        lambda _: httpx.post(f"{url}{SEARCH}", json={}, headers=people.ann.headers()),
-                        range(8),
-                    )
-                )
-            remaining = [int(response.headers["X-RateLimit-Remaining"]) for response in responses]
-            assert {response.status_code for response in responses} == {400}
-            assert len(set(remaining)) == 8
-            process.terminate()
-            assert process.wait(60) == 0
-            assert not [child for child in own if child.is_running()]
+def test_as_many_processes_serve_as_the_setting_says_and_end_with_the_first(stack: Stack, people: People):
+    """They share the counts of the database. test_fuzz.py has a server of one process."""
+    with served(stack, "2") as (url, process):
+        while not is_responding(f"{url}/health"):
+            assert process.poll() is None
+            time.sleep(0.1)
+        own = children_of(process)
+        assert len(own) == 2
+        assert httpx.get(f"{url}/openapi.json").status_code == 200
+
+        def search(_: int) -> httpx.Response:
+            return httpx.post(f"{url}{SEARCH}", json={}, headers=people.ann.headers())
+
+        with ThreadPoolExecutor(8) as pool:
+            responses = list(pool.map(search, range(8)))
+        assert {response.status_code for response in responses} == {400}
+        assert len({response.headers["X-RateLimit-Remaining"] for response in responses}) == 8
+        process.terminate()
+        assert process.wait(60) == 0
+        assert not [child for child in own if child.is_running()]
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -165,16 +165,17 @@ def test_a_wrong_setting_is_one_sentence_and_stops_all_processes(stack: Stack, p
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize(
-    "program", ["functions.schedule", "local calibrate --database postgresql://127.0.0.1/x"]
-)
-def test_a_wrong_setting_is_one_sentence_of_a_program(environment: pytest.MonkeyPatch, program: str):
+def test_a_wrong_setting_is_one_sentence_of_a_program(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     environment.setenv("RAG_LLM_URL", "x")
-    command = [sys.executable, "-m", *program.split()]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
-    assert process.returncode == 1
-    (line,) = process.stderr.splitlines()
-    assert line.removeprefix("error: ").startswith("RAG_LLM_URL: ")
+    environment.setattr(sys, "argv", ["functions.schedule"])
+    environment.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit, match=r"^RAG_LLM_URL: "):
+        schedule.main()
+    assert command_line(["calibrate", "--database", "postgresql://127.0.0.1/x"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: RAG_LLM_URL: ")
 
 
 def test_a_name_that_no_setting_has_is_logged_at_the_start(

@@ -22,7 +22,7 @@ from functions import (
     v1_search,
 )
 from shared.access.token_signer import principal_at_end
-from shared.access.token_usage import Quota, TokenUsage, record, shares
+from shared.access.token_usage import Quota, TokenUsage, record
 from shared.config import Settings
 from shared.documents import documents
 from shared.documents.documents import NewUpload
@@ -281,13 +281,6 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert len(embedding_server.requests) == calls
 
 
-def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
-    unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
-    with services_with(settings, **unreachable) as services, clients(services, rag_search) as (searching,):
-        response = ask(searching, "/api/rag/search", people.ann)
-    assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (500, "59")
-
-
 def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceeded_quota(
     people: People, world: World, paid: Services, no_jobs: None
 ):
@@ -322,9 +315,3 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
     assert worker.work() == BatchResult()
     world.sql("update rag.token_usage set day = day - 1; update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-
-
-def test_a_total_is_divided_without_a_rest():
-    assert shares(10, [1, 1, 1]) == [3, 3, 4]
-    assert shares(7, [0, 5]) == [0, 7]
-    assert shares(7, []) == []

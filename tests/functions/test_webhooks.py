@@ -67,22 +67,17 @@ def test_an_update_changes_only_the_given_fields(people: People):
     assert json_of(people.ada.request("PATCH", where, {"events": events}))["events"] == events
 
 
-def test_a_secret_is_renewed(people: People):
+def test_a_secret_is_renewed_and_the_old_one_signs_for_one_more_day_by_default(people: People, world: World):
     webhook = make(people.ada)
     body = json_of(people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 60}), 201)
     assert body["secret"].startswith("whsec_")
     assert body["secret"] != webhook["secret"]
-    assert people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate").status_code == 201
+    lasts = "old_secret_until - now() between interval '23 hours' and interval '1 day'"
+    for default in (None, dict[str, Any]()):
+        json_of(people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", default), 201)
+        assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]
     too_long = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 700_000})
     assert error(too_long, 400)["code"] == "invalid_field_value"
-
-
-def test_an_old_secret_signs_for_one_more_day_by_default(people: People, world: World):
-    webhook = make(people.ada)
-    lasts = "old_secret_until - now() between interval '23 hours' and interval '1 day'"
-    for body in (None, dict[str, Any]()):
-        json_of(people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", body), 201)
-        assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]
 
 
 def test_a_webhook_is_deleted_with_its_pending_deliveries(people: People, world: World):
@@ -141,22 +136,6 @@ def test_the_worker_sends_deliveries(people: People):
     assert json_of(people.ada.request("GET", f"{PATH}/{webhook['id']}"))["failing_since"] is not None
 
 
-VALID: Row = {"url": "https://hooks.example/", "events": EVENTS}
-BAD_BODIES: list[Row] = [
-    {"events": EVENTS}, {"url": "https://hooks.example/"}, {**VALID, "events": []},
-    {**VALID, "events": ["document.read"]}, {**VALID, "url": 1}, {**VALID, "events": EVENTS * 5},
-    {**VALID, "url": ""}, {**VALID, "description": "x" * 501}, {**VALID, "org_id": "acme"},
-]  # fmt: skip
-
-
-def test_invalid_fields_are_refused(subtests: pytest.Subtests, people: People):
-    for body in BAD_BODIES:
-        with subtests.test(body=body):
-            refused = error(people.ada.request("POST", PATH, body), 400)
-            assert refused["type"] == "invalid_request_error"
-            assert refused["code"] in ("missing_required_field", "invalid_field_value")
-
-
 BAD_ADDRESSES = ["http://169.254.169.254/", "https://a..b/", "https://ann:secret@hooks.example/"]
 
 
@@ -175,10 +154,3 @@ def test_an_org_has_at_most_twenty_webhooks(people: People):
         make(people.ada)
     refused = people.ada.request("POST", PATH, {"url": "https://hooks.example/", "events": EVENTS})
     assert error(refused, 400)["code"] == "too_many_webhooks"
-
-
-def test_a_missing_webhook_is_404(people: People):
-    for path in ["", "/deliveries"]:
-        for webhook in ("nonsense", str(uuid4()), "web_"):
-            refused = error(people.ada.request("GET", f"{PATH}/{webhook}{path}"), 404)
-            assert refused["code"] == "webhook_not_found"

@@ -1,0 +1,210 @@
+"""Fields in all contracts: metadata, misspelt filters, pages, collections, unknown fields."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local import ROOT
+from shared.services import Services
+from tests.actors import NOBODYS, World, webhook_arguments
+from tests.conftest import People
+from tests.functions.app_server import NO_METADATA, json_of, platform_error
+from tests.functions.platform_chat_client import result_of
+from tests.functions.search_workspace import put, workspace_id
+from tests.functions.test_answers_without_a_model import HOME, answers
+from tests.functions.test_mcp import Agent
+
+
+def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, people: People):
+    home = json_of(people.ann.post("/v1/collections", {"name": "docs"}), 201)["id"]
+    place = f'"collection_id": "{home}"'
+    text = {"collection_id": home, "content": "x"}
+    document = json_of(people.ann.post("/v1/documents/text", text), 202)["id"]
+    requests = (
+        ("POST", "/v1/collections", '"name": "x", "metadata": %s'),
+        ("PATCH", f"/v1/collections/{home}", '"metadata": %s'),
+        ("POST", "/v1/documents/text", f'{place}, "content": "x", "metadata": %s'),
+        ("POST", "/v1/documents/upload", f'{place}, "filename": "a.pdf", "size_bytes": 1, "metadata": %s'),
+        ("PATCH", f"/v1/documents/{document}", '"title": "x", "metadata": %s'),
+        ("POST", "/v1/retrievals", '"query": "x", "metadata_filter": %s'),
+        ("POST", "/api/v1/knowledge/docs/documents", '"documents": [{"text": "x", "metadata": %s}]'),
+        ("POST", "/index", '"index_name": "docs", "documents": [{"text": "x", "metadata": %s}]'),
+    )
+    for number, (method, path, body) in enumerate(requests):
+        for metadata in NO_METADATA[:: 4 if number else 1]:
+            with subtests.test(path=path, metadata=metadata):
+                response = people.ann.raw(method, path, f"{{{body % metadata}}}")
+                if "documents" in body:
+                    assert json_of(response, 422)["detail"][0]["loc"][-1] == "metadata"
+                else:
+                    field = platform_error(response, 400)["details"]["field"]
+                    assert f'"{field}": %s' in body
+    assert people.ann.request("GET", f"/v1/documents/{document}").json()["metadata"] == {}
+    (listed,) = people.ann.request("GET", "/v1/collections").json()["data"]
+    assert (listed["name"], listed["metadata"]) == ("docs", {})
+
+
+QUESTION = "At how many degrees does the kettle switch off?"
+MISSPELT = {"autor": "ann"}
+
+
+def test_a_misspelt_filter_is_named_applied_or_refused(
+    subtests: pytest.Subtests, people: People, services: Services
+):
+    put(services, people.ann, HOME, "Kettle manual", "The kettle switches off at 100 degrees.")
+    ann, workspace = people.ann, workspace_id(people.ann, HOME)
+    subject = {"kind": "text", "text": QUESTION}
+    named = {
+        "/api/rag/search": {"query_text": QUESTION, "filters": MISSPELT},
+        "/api/rag/answer": {"query_text": QUESTION, "filters": MISSPELT},
+        "/v1/search": {"workspaceId": workspace, "q": QUESTION, "filters": MISSPELT},
+        "/v1/answer": {"workspaceId": workspace, "question": QUESTION, "constraints": MISSPELT},
+        "/v1/similar": {"workspaceId": workspace, "subject": subject, "filters": MISSPELT},
+    }
+    for path, request in named.items():
+        with subtests.test(path=path):
+            body = result_of(ann.post(path, request))
+            assert body.get("ignored_filters", body.get("ignoredFilters")) == ["autor"]
+            field = "constraints" if "constraints" in request else "filters"
+            result = result_of(ann.post(path, {**request, field: {}}))
+            assert not {"ignored_filters", "ignoredFilters"} & set(result)
+    # Keys of metadata, which may have any name.
+    retrieval = {"metadata_filter": MISSPELT}
+    chat = {"message": QUESTION, "stream": False, "retrieval": retrieval}
+    condition = {"name": "autor", "comparison_operator": "is", "value": "ann"}
+    of_dify = {"knowledge_id": HOME, "query": QUESTION, "metadata_condition": {"conditions": [condition]}}
+    applied = {
+        "/api/v1/retrievals": ("results", {"query": QUESTION, **retrieval}),
+        "/api/v1/chat": ("sources", chat),
+        f"/api/v1/knowledge/{HOME}/retrieve": ("chunks", {"query": QUESTION, "filters": MISSPELT}),
+        f"/api/v1/knowledge/{HOME}/query": ("chunks", {"question": QUESTION, "filters": MISSPELT}),
+        "/retrieve": ("results", {"index_name": HOME, "query": QUESTION, **retrieval}),
+        "/api/dify/retrieval": ("records", of_dify),
+    }
+    for path, (name, filtered) in applied.items():
+        with subtests.test(path=path):
+            assert result_of(ann.post(path, filtered))[name] == []
+    with subtests.test("MCP"):
+        assert Agent(ann).result("search", query=QUESTION, autor="ann").is_error
+
+
+LOCATION = {"page_number": 3, "page_end": 4, "section": "Operation > Safety"}
+# Names of the search contract.
+NAMES = {"pageNumber": "page_number", "pageEnd": "page_end", "sectionLabel": "section"}
+PASSAGES = ("citations", "sources", "source_nodes", "results", "passages")
+
+
+def passages_in(body: Any) -> Iterator[dict[str, Any]]:
+    """Each citation and passage of a response."""
+    for name, value in body.items() if isinstance(body, dict) else ():
+        if name in PASSAGES and isinstance(value, list):
+            yield from value
+        for item in value if isinstance(value, list) else [value]:
+            yield from passages_in(item)
+
+
+def location_in(passage: dict[str, Any]) -> dict[str, Any]:
+    own = {NAMES.get(name, name): value for name, value in passage.items()}
+    own |= own.get("chunk_metadata") or {}
+    # The knowledge contract has the page as text.
+    if isinstance(own.get("page"), str):
+        own |= {"page_number": int(own["page"]), "page_end": LOCATION["page_end"]}
+    return {name: own.get(name) for name in LOCATION}
+
+
+def test_every_citation_has_its_page_and_section(
+    subtests: pytest.Subtests, people: People, services: Services, world: World
+):
+    put(services, people.ann, HOME, "Kettle manual", "The kettle switches off at 100 degrees.")
+    world.sql(
+        "update rag.chunks set metadata = %s::jsonb where org_id = %s", json.dumps(LOCATION), people.acme.id
+    )
+    ann, agent = people.ann, Agent(people.ann)
+    knowledge = {"query": QUESTION, "include_citations": True}
+    asked = {"question": QUESTION, "include_citations": True}
+    bodies = {name: body for name, _, body in answers(ann, QUESTION) if name != "knowledge"}
+    bodies |= {
+        "knowledge": result_of(ann.post(f"/api/v1/knowledge/{HOME}/query", asked)),
+        "rag search": ann.search(QUESTION).json(),
+        "knowledge retrieve": result_of(ann.post(f"/api/v1/knowledge/{HOME}/retrieve", knowledge)),
+        "retrievals": result_of(ann.post("/api/v1/retrievals", {"query": QUESTION})),
+        "retrieve": result_of(ann.post("/retrieve", {"index_name": HOME, "query": QUESTION})),
+        "search of /v1": result_of(
+            ann.post("/v1/search", {"workspaceId": workspace_id(ann, HOME), "q": QUESTION})
+        ),
+        "MCP search": agent.call("search", query=QUESTION),
+        "MCP answer": agent.call("answer", question=QUESTION),
+    }
+    for name, body in bodies.items():
+        with subtests.test(contract=name):
+            passages = [passage for passage in passages_in(body) if "references" not in passage]
+            assert passages
+            assert [location_in(passage) for passage in passages] == [LOCATION] * len(passages)
+
+
+def test_sources_of_one_title_have_the_names_of_their_collections(
+    subtests: pytest.Subtests, people: People, services: Services
+):
+    for name, degrees in (("kitchen", 100), ("laboratory", 95)):
+        put(
+            services,
+            people.ann,
+            name,
+            "Manual",
+            f"The kettle of the {name} switches off at {degrees} degrees.",
+        )
+    chat = {"message": QUESTION, "stream": False}
+    requests = {
+        "/api/rag/search": ("results", "source_title", {"query_text": QUESTION}),
+        "/api/rag/answer": ("citations", "source_title", {"query_text": QUESTION}),
+        "/api/v1/retrievals": ("results", None, {"query": QUESTION}),
+        "/api/v1/chat": ("sources", "title", chat),
+    }
+    for path, (field, title, request) in requests.items():
+        with subtests.test(path=path):
+            sources = result_of(people.ann.post(path, request))[field]
+            assert {one["collection_name"] for one in sources} == {"kitchen", "laboratory"}
+            assert {one[title] if title else one["document"]["title"] for one in sources} == {"Manual"}
+    with subtests.test("MCP"):
+        sources = Agent(people.ann).call("answer", question=QUESTION)["sources"]
+        assert {one["collection_name"] for one in sources} == {"kitchen", "laboratory"}
+
+
+def test_a_change_names_the_fields_that_it_ignores(
+    people: People, services: Services, no_jobs: None, subtests: pytest.Subtests
+):
+    put(services, people.ada, "docs", "Kettle manual", "The kettle switches off at 100 degrees.")
+    collection = workspace_id(people.ada, "docs").removeprefix("ws_")
+    documents = json_of(people.ada.request("GET", f"/v1/documents?collection_id={collection}"))["data"]
+    site = {"collection_id": collection, "kind": "website", "address": "https://docs.example/"}
+    source = json_of(people.ada.post("/v1/sources", site), 201)["id"]
+    webhook = people.ada.rpc("rag_create_webhook", webhook_arguments()).json()[0]["id"]
+    changes: dict[str, tuple[str, dict[str, Any]]] = {
+        "/api/v1/documents/{document_id}": (documents[0]["id"], {"title": "Kettle"}),
+        "/api/v1/collections/{collection_id}": (collection, {"description": "Manuals"}),
+        "/api/v1/sources/{source_id}": (source, {"max_items": 7}),
+        "/api/v1/webhooks/{webhook_id}": (webhook, {"description": "A hook"}),
+        "/api/v1/records/settings": ("", {"retention_days": 7}),
+    }
+    paths = json.loads((ROOT / "openapi" / "platform.json").read_text())["paths"]
+    assert changes.keys() == {
+        path for path, methods in paths.items() if "patch" in methods and path.startswith("/api/v1/")
+    }
+    for path, (subject, change) in changes.items():
+        with subtests.test(path=path):
+            address = f"{path.partition('{')[0]}{subject}"
+            body = json_of(people.ada.request("PATCH", address, change))
+            assert "ignored_fields" not in body
+            unknown = {"owner_id": NOBODYS, "ttile": "x", **change}
+            body = json_of(people.ada.request("PATCH", address, unknown))
+            assert body["ignored_fields"] == ["owner_id", "ttile"]
+            assert change.items() <= body.items()
+    config = {"config": {"chunk_sise": 64, "chunk_size": 64}}
+    body = json_of(people.ada.request("PATCH", f"/v1/collections/{collection}", config))
+    assert (body["config"]["chunk_size"], body["ignored_fields"]) == (64, ["config.chunk_sise"])
+    moved = json_of(
+        people.ada.request("PATCH", f"/v1/documents/{documents[0]['id']}", {"collection_id": NOBODYS})
+    )
+    assert (moved["collection_id"], moved["ignored_fields"]) == (collection, ["collection_id"])
