@@ -127,14 +127,6 @@ def test_a_project_s_key_is_not_a_user():
         assert refusal(f"Bearer {key}").startswith(secret)
 
 
-def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
-    names = ["none", "RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
-    for algorithm in (*names, None, 1, True, ["HS256"], {"HS256": 1}):
-        with subtests.test(algorithm=algorithm):
-            refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
-    refusal(f"Bearer {signed({}, claims())}")
-
-
 def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
     cases: list[object] = [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
     for payload in cases:
@@ -161,11 +153,6 @@ def test_a_valid_token_with_an_invalid_character_is_refused(subtests: pytest.Sub
         for place in (0, len(good) - 5, len(good)):
             with subtests.test(stray=stray, place=place):
                 refusal(f"Bearer {good[:place]}{stray}{good[place:]}")
-
-
-@given(st.text(max_size=60), st.sampled_from(["", "Bearer ", "bearer ", "Basic "]))
-def test_random_text_is_unauthorized(text: str, scheme: str):
-    refusal(scheme + text)
 
 
 JSON = st.recursive(
