@@ -110,13 +110,6 @@ def test_a_key_that_row_security_does_not_bind_is_refused(subtests: pytest.Subte
             assert key not in message
 
 
-def test_every_missing_key_is_named_at_once(environment: pytest.MonkeyPatch):
-    for name in REQUIRED:
-        environment.delenv(name)
-    message = fault()
-    assert all(name in message for name in REQUIRED)
-
-
 def test_an_empty_value_counts_as_unset(subtests: pytest.Subtests):
     for name in sorted(set(Settings.model_fields) - {name.lower() for name in REQUIRED}):
         with subtests.test(name=name), variable(name.upper(), ""):

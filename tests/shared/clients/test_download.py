@@ -147,19 +147,13 @@ def test_the_next_redirect_is_resolved_again(monkeypatch: pytest.MonkeyPatch, se
     refusal(service.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
 
 
-def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
-    for status in (401, 404, 451, 204, 206):
+def test_a_temporarily_missing_page_alone_is_retried(subtests: pytest.Subtests):
+    for status in (401, 404, 451, 204, 206, 408, 429, 500, 503):
+        is_retried = status in (408, 429, 500, 503)
         with subtests.test(status=status), StandIn() as service:
             service.replies(Reply(status=status, body=b""))
-            error = refusal(service.url, UnreadableDocument)
-            assert (error.code, str(status) in str(error)) == ("url_refused", True)
-
-
-def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
-    for status in (408, 429, 500, 503):
-        with subtests.test(status=status), StandIn() as service:
-            service.replies(Reply(status=status, body=b""))
-            refusal(service.url, FetchFailed)
+            error = refusal(service.url, FetchFailed if is_retried else UnreadableDocument)
+            assert is_retried or (error.code, str(status) in str(error)) == ("url_refused", True)
 
 
 def test_a_broken_connection_and_an_unreachable_host_are_retried_later(service: StandIn):

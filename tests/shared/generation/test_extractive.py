@@ -127,16 +127,6 @@ OFF, HUNDRED = "At how many degrees does the kettle switch off?", "The kettle sw
 LASTS, YEARS = "How long does the battery of the logger last?", "The battery of the logger lasts five years."
 
 
-def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
-    matches = (
-        match("The toaster browns bread in two minutes. It has two slots for bread.", "Toaster"),
-        match(f"The kettle holds 1.7 litres of water. {HUNDRED}", "Kettle"),
-    )
-    draft = answer(embedder, OFF, *matches)
-    assert (2, HUNDRED) in cited_sentences(draft, matches)
-    assert INDIRECT not in draft.text
-
-
 DOWN, OWNED = "The billing service was down on Monday.", "The billing service is owned by the Payments team."
 RETRIES = "It was down because webhook retries filled the queue of the billing service."
 STOPPED = "The kettle stopped on Monday at noon."
@@ -441,22 +431,6 @@ def test_the_number_of_sentences_is_limited(embedder: Embedder):
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))
     spoken = sentences(embedder, "At how many degrees do the kettles switch off?", *matches)
     assert len(spoken) == MAX_SENTENCES == 2
-
-
-def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
-    text = (
-        "The kettle with number 1 was built in Cork. The weather in Cork was fine. "
-        "The kettle with number 2 was built in Mallow. The kettle with number 3 was built in Bergen."
-    )
-    spoken = sentences(embedder, "Where was each kettle built?", match(text, "Kettles"))
-    places = [text.index(sentence) for _, sentence in spoken]
-    assert len(places) > 1
-    assert places == sorted(places)
-
-
-def test_a_dated_document_is_quoted_with_its_date(embedder: Embedder):
-    draft = answer(embedder, OFF, match(HUNDRED, "Kettle", occurred_at=datetime(2026, 3, 18, 9, tzinfo=UTC)))
-    assert draft.text == f'According to "Kettle" (2026-03-18): {HUNDRED} [1]'
 
 
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):

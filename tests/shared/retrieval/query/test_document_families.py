@@ -3,8 +3,6 @@
 from itertools import chain
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from shared.ingestion.filter_fields import fields_of
 from shared.retrieval.query.document_families import KINDS, Family, family_of
@@ -54,10 +52,3 @@ def test_no_kind_is_in_two_families():
 def test_every_kind_is_a_valid_document_kind():
     for kind in chain.from_iterable(KINDS.values()):
         assert fields_of({"source_type": kind})["source_type"] == kind
-
-
-@given(some.text())
-def test_the_matched_word_is_in_the_question(text: str):
-    family = family_of(text)
-    if family:
-        assert set(family[1].split()) <= set(text.split()) or family[1] in text
