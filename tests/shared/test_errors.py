@@ -58,7 +58,7 @@ def test_headers_belong_to_the_error_instance():
     assert not issubclass(ConfigurationError, RagError), "it is no response"
 
 
-def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
+def test_an_sql_code_becomes_its_error():
     codes: dict[type[RagError], list[str | None]] = {
         NotFound: ["PT404"],
         InvalidRequest: ["PT400", "22P02", "22007", "22000", "23502", "23505", "23514"],
@@ -72,9 +72,7 @@ def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
         ],
     }  # fmt: skip
     for noun, own in codes.items():
-        for code in own:
-            with subtests.test(code=code):
-                assert type(error_from_sql(code, LEAK, LEAK)) is noun
+        assert [code for code in own if type(error_from_sql(code, LEAK, LEAK)) is not noun] == []
 
 
 def test_a_message_of_the_project_s_sql_is_passed_on(subtests: pytest.Subtests):

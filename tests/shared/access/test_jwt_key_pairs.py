@@ -102,10 +102,9 @@ def test_a_token_of_a_published_key_is_accepted(subtests: pytest.Subtests, both:
             assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
 
 
-def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(subtests: pytest.Subtests, both: Project):
+def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(both: Project):
     for kid in ("Ab3/dEf+gH1jKlMn", "zYx+WvU9tSrQ/pON", "a-name", "1"):
-        with subtests.test(kid=kid):
-            assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER
+        assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER, kid
 
 
 # -- one way of signing taken for another -------------------------------------------------------------------

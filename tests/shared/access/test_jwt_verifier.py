@@ -65,16 +65,14 @@ def test_a_user_s_token_is_accepted_and_forwarded_unchanged():
     assert good not in repr(principal)
 
 
-def test_the_scheme_is_case_insensitive_and_allows_spaces(subtests: pytest.Subtests):
+def test_the_scheme_is_case_insensitive_and_allows_spaces():
     for scheme in ("bearer", "BEARER", "Bearer ", " Bearer"):
-        with subtests.test(scheme=scheme):
-            assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER
+        assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER, scheme
 
 
-def test_a_missing_token_is_refused(subtests: pytest.Subtests):
-    for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   "):
-        with subtests.test(header=header):
-            assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
+def test_a_missing_token_is_refused():
+    refusals = {refusal(header) for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   ")}
+    assert refusals == {"A valid user token is required: Authorization: Bearer <JWT>."}
 
 
 def test_another_scheme_or_a_second_token_is_refused(subtests: pytest.Subtests):

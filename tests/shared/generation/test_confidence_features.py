@@ -103,13 +103,12 @@ def test_identifiers_numbers_dates_and_names_that_no_match_contains_are_missing(
     assert {question: missing(question) for question in cases} == cases
 
 
-def test_what_a_match_contains_is_not_missing(subtests: pytest.Subtests):
-    for question in (
+def test_what_a_match_contains_is_not_missing():
+    questions = (
         "What does the FL-300 weigh?", "what does the fl300 weigh?", "Does it weigh 118 g?",
         "Where is Coldtrace?", "Is Coldtrace's office in Utrecht?", "Besides Coldtrace, who sells it?",
-    ):  # fmt: skip
-        with subtests.test(question=question):
-            assert missing(question) == ()
+    )  # fmt: skip
+    assert [question for question in questions if missing(question)] == []
     assert features_of("How much Saharan dust falls?", [match("Dust of the Sahara falls.")]).missing == ()
     assert features_of("Does Coldtrace sell the FL-900?", [MANUAL, match("An FL-900 is new.")]).missing == ()
     date = datetime(2031, 12, 1, tzinfo=UTC)

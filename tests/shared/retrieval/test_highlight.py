@@ -32,7 +32,7 @@ def test_a_highlight_is_the_document_s_text_at_its_offsets(text: str, question: 
     assert bool(passage.text) == bool(text.strip())
 
 
-def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
+def test_the_relevant_sentence_is_highlighted():
     cases: list[tuple[str, str]] = [
         ("When does the kettle switch off?", "The kettle switches off at 100 degrees."),
         ("How many grams does it weigh?", "It weighs 900 grams."),
@@ -41,9 +41,7 @@ def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
         ("What colours are there, reds?", "It comes in red."),
         ("litres and grams", "The kettle holds 1.7 litres of water. It weighs 900 grams."),
     ]
-    for question, expected in cases:
-        with subtests.test(question=question, expected=expected):
-            assert expected in highlight(match(KETTLE), question).text
+    assert [case for case in cases if case[1] not in highlight(match(KETTLE), case[0]).text] == []
 
 
 def test_a_short_word_is_highlighted_in_its_plural():
