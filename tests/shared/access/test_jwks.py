@@ -319,23 +319,21 @@ NO_KEYS: dict[str, Any] = {
 }
 
 
-def test_invalid_keys_are_skipped_and_valid_ones_work(subtests: pytest.Subtests, keys_of: KeysOf):
+def test_invalid_keys_are_skipped_and_valid_ones_work(keys_of: KeysOf):
     for name, entry in NO_KEYS.items():
-        with subtests.test(name):
-            keys = keys_of(entry, SECOND, entry, RSA)
-            assert keys.key("first", "ES256") is None
-            assert keys.key("first", "RS256") is None
-            assert keys.key("second", "ES256")
-            assert keys.key("rsa", "RS256")
+        keys = keys_of(entry, SECOND, entry, RSA)
+        assert keys.key("first", "ES256") is None, name
+        assert keys.key("first", "RS256") is None, name
+        assert keys.key("second", "ES256"), name
+        assert keys.key("rsa", "RS256"), name
 
 
-def test_optional_members_of_a_key_may_be_missing(subtests: pytest.Subtests, keys_of: KeysOf):
+def test_optional_members_of_a_key_may_be_missing(keys_of: KeysOf):
     for absent in ("use", "alg", "key_ops", "ext"):
-        with subtests.test(absent=absent):
-            entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
-            keys = keys_of(*entries)
-            assert keys.key("first", "ES256")
-            assert keys.key("rsa", "RS256")
+        entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
+        keys = keys_of(*entries)
+        assert keys.key("first", "ES256")
+        assert keys.key("rsa", "RS256")
 
 
 def test_the_first_of_two_keys_with_one_id_counts(service: StandIn, keys: KeySet):

@@ -93,13 +93,12 @@ def header_of(key: dict[str, Any], **more: Any) -> dict[str, Any]:
 # -- valid tokens ---------------------------------------------------------------------------------------
 
 
-def test_a_token_of_a_published_key_is_accepted(subtests: pytest.Subtests, both: Project):
+def test_a_token_of_a_published_key_is_accepted(both: Project):
     for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            good = token(key)
-            principal = both.verifier.principal(f"Bearer {good}")
-            assert (principal.user_id, principal.token) == (USER, good)
-            assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
+        good = token(key)
+        principal = both.verifier.principal(f"Bearer {good}")
+        assert (principal.user_id, principal.token) == (USER, good)
+        assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
 
 
 def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(both: Project):
@@ -110,24 +109,22 @@ def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(both: Project):
 # -- one way of signing taken for another -------------------------------------------------------------------
 
 
-def test_hs256_with_a_public_key_as_the_secret_is_refused(subtests: pytest.Subtests, both: Project):
+def test_hs256_with_a_public_key_as_the_secret_is_refused(both: Project):
     digests = {"HS384": hashlib.sha384, "HS512": hashlib.sha512}
-    secrets = [(key, *form) for key in PAIRS.values() for form in shared_secrets_of(key).items()]
-    for key, form, secret in secrets:
+    secrets = [(key, secret) for key in PAIRS.values() for secret in shared_secrets_of(key).values()]
+    for key, secret in secrets:
         for algorithm in ("HS256", "ES256", "RS256", "HS384", "HS512"):
-            with subtests.test(key["alg"], form=form, algorithm=algorithm):
-                digest = digests.get(algorithm, hashlib.sha256)
-                for header in ({"alg": algorithm, "kid": key["kid"]}, {"alg": algorithm}):
-                    message = f"{part(header)}.{part(claims())}"
-                    signature = hmac.new(secret, message.encode(), digest).digest()
-                    both.refuses(f"{message}.{part(signature)}")
+            digest = digests.get(algorithm, hashlib.sha256)
+            for header in ({"alg": algorithm, "kid": key["kid"]}, {"alg": algorithm}):
+                message = f"{part(header)}.{part(claims())}"
+                signature = hmac.new(secret, message.encode(), digest).digest()
+                both.refuses(f"{message}.{part(signature)}")
 
 
-def test_hs256_with_a_published_kid_needs_the_secret(subtests: pytest.Subtests, both: Project):
+def test_hs256_with_a_published_kid_needs_the_secret(both: Project):
     for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            assert both.user(signed(header_of(key, alg="HS256"), claims())) == USER
-            both.refuses(signed(header_of(key, alg="HS256"), claims(), "another secret"))
+        assert both.user(signed(header_of(key, alg="HS256"), claims())) == USER
+        both.refuses(signed(header_of(key, alg="HS256"), claims(), "another secret"))
 
 
 def test_a_key_of_another_family_is_refused(both: Project):
@@ -138,17 +135,16 @@ def test_a_key_of_another_family_is_refused(both: Project):
     assert both.fetches == 1, "both are known"
 
 
-def test_another_alg_over_a_valid_signature_is_refused(subtests: pytest.Subtests, both: Project):
+def test_another_alg_over_a_valid_signature_is_refused(both: Project):
     algorithms: tuple[Any, ...] = (
         "none", "", "HS256", "HS384", "ES384", "RS512", "PS256", "EdDSA", "es256", "hs256", None, 1,
         ["ES256", "RS256"], {"HS256": 1},
     )  # fmt: skip
     for key in PAIRS.values():
         for algorithm in algorithms:
-            with subtests.test(key["alg"], algorithm=algorithm):
-                both.refuses(under(key, header_of(key, alg=algorithm)))
-                if algorithm != "HS256":
-                    both.refuses(signed({"alg": algorithm}, claims()))
+            both.refuses(under(key, header_of(key, alg=algorithm)))
+            if algorithm != "HS256":
+                both.refuses(signed({"alg": algorithm}, claims()))
 
 
 def test_without_a_secret_hs256_is_always_refused(both: Project):
@@ -174,7 +170,7 @@ ELSEWHERE: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_malformed_or_missing_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
+def test_a_malformed_or_missing_kid_is_refused_before_any_look_up():
     """Even where the project publishes a key of that id."""
     for key in PAIRS.values():
         with StandIn() as api:
@@ -182,9 +178,8 @@ def test_a_malformed_or_missing_kid_is_refused_before_any_look_up(subtests: pyte
             api.replies(Reply(json={"keys": [public(key), *named]}))
             project = Project(api, verifier(SECRET, KeySet(api.url)))
             for kid in ELSEWHERE:
-                with subtests.test(key["alg"], kid=kid):
-                    assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
-                    assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
+                assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
+                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
             project.refuses(under(key, {"alg": key["alg"], "typ": "JWT"}))
             assert project.fetches == 0
 
@@ -205,14 +200,13 @@ def test_a_key_embedded_in_or_linked_by_the_token_is_never_used(both: Project):
     assert both.user(under(EC, header_of(EC, jku="https://evil.example", jwk={}))) == USER
 
 
-def test_a_critical_extension_is_refused(subtests: pytest.Subtests, both: Project):
+def test_a_critical_extension_is_refused(both: Project):
     cases: list[object] = [["exp"], ["b64"], ["http://example.invalid/UNDEFINED"], [], None, "exp", 1]
     for crit in cases:
-        with subtests.test(crit=crit):
-            for key in PAIRS.values():
-                assert "extension" in both.refuses(under(key, header_of(key, crit=crit)))
-            assert "extension" in both.refuses(signed({"alg": "HS256", "crit": crit}, claims()))
-            both.refuses(signed({"alg": "HS256", "crit": crit, "b64": False}, claims()))
+        for key in PAIRS.values():
+            assert "extension" in both.refuses(under(key, header_of(key, crit=crit)))
+        assert "extension" in both.refuses(signed({"alg": "HS256", "crit": crit}, claims()))
+        both.refuses(signed({"alg": "HS256", "crit": crit, "b64": False}, claims()))
 
 
 # -- bounds ------------------------------------------------------------------------------------------------

@@ -218,20 +218,18 @@ def failure(reply: Reply) -> RagError:
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
+def test_an_unreadable_retry_after_becomes_thirty_seconds():
     error = {"message": f"upstream says {SECRET}", "type": "upstream", "code": "upstream"}
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
-        with subtests.test(wait=wait):
-            headers = {} if wait is None else {"Retry-After": wait}
-            refused = failure(Reply(status=429, json={"error": error}, headers=headers))
-            assert refused.headers == {"Retry-After": "30"}
+        headers = {} if wait is None else {"Retry-After": wait}
+        refused = failure(Reply(status=429, json={"error": error}, headers=headers))
+        assert refused.headers == {"Retry-After": "30"}
 
 
-def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
+def test_a_malformed_answer_is_a_failure():
     bodies: list[Any] = [[], {"choices": None}, {"error": {"message": "upstream"}}]
     for reply in (*(Reply(json=body) for body in bodies), Reply(body=b"{upstream"), Reply(body=b"")):
-        with subtests.test(reply=reply):
-            assert type(failure(reply)) is GenerationFailed
+        assert type(failure(reply)) is GenerationFailed
 
 
 def test_extraction_reads_at_most_the_context_window(embedder: Embedder):

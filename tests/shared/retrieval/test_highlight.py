@@ -2,7 +2,6 @@
 
 from time import thread_time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,12 +49,11 @@ def test_a_short_word_is_highlighted_in_its_plural():
         assert highlight(match(text), question).text == "Vans are lashed on deck two."
 
 
-def test_without_a_common_word_the_first_whole_sentences_are_highlighted(subtests: pytest.Subtests):
+def test_without_a_common_word_the_first_whole_sentences_are_highlighted():
     for question in ("Who won the world cup?", "", "?", "the of and"):
-        with subtests.test(question=question):
-            text = "# Title\n" + "One sentence stands here as well. " * 20
-            passage = highlight(match(text), question)
-            assert passage.text == ("One sentence stands here as well. " * 8).strip()
+        text = "# Title\n" + "One sentence stands here as well. " * 20
+        passage = highlight(match(text), question)
+        assert passage.text == ("One sentence stands here as well. " * 8).strip()
 
 
 def test_a_heading_is_highlighted_only_if_nothing_else_matches():
