@@ -2,9 +2,7 @@
 
 import gzip
 import socket
-import threading
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -189,30 +187,11 @@ def test_a_slow_body_and_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatc
         assert refusal(service.url, UnreadableDocument).code == "url_too_slow"
 
 
-@pytest.fixture
-def endless() -> Iterator[str]:
-    """A server whose body says no length and never ends."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
-                try:
-                    while True:
-                        connection.sendall(b"a" * 65536)
-                except OSError:
-                    pass
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        thread.join(60)
-
-
-def test_an_endless_body_is_aborted(endless: str):
-    assert refusal(endless, UnreadableDocument).code == "file_too_large"
+def test_a_body_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, service: StandIn):
+    """Of one byte in ten milliseconds: the whole would take minutes."""
+    monkeypatch.setattr(shared.clients.download, "MAX_BYTES", 10)
+    service.replies(Reply(body=b"a" * 65_536, drip=0.01, headers={"Content-Type": "text/plain"}))
+    assert refusal(service.url, UnreadableDocument).code == "file_too_large"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])
