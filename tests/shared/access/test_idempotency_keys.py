@@ -132,6 +132,16 @@ def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
     reserve(services, people, "one more")
 
 
+def test_a_response_from_hidden_documents_is_not_replayed(services: Services, people: People):
+    document = people.ann.put([[1.0] + [0.0] * 1535])
+    rows = people.ann.match([1.0] + [0.0] * 1535)
+    assert reserve(services, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
+    second = begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert second == StoredResponse(200, {"a": 1}, "r")
+    services.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
+    assert reserve(services, people).keep(200, {"a": 2}, "r")
+
+
 def test_a_response_above_250_kb_is_not_stored_and_may_run_again(services: Services, people: People):
     claim = reserve(services, people)
     assert not claim.keep(200, {"text": "é" * 125_001}, "r")

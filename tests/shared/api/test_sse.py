@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import pytest
 from starlette.requests import ClientDisconnect
 
-from shared.api.sse import KEEP_ALIVE, EventStream, event
+from shared.api.sse import KEEP_ALIVE, EventStream, event, events
+from shared.errors import GenerationFailed, RagError
 
 T = TypeVar("T")
 SCOPE = {"type": "http", "asgi": {"spec_version": "2.3"}}
@@ -20,6 +21,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """In a thread of its own, since the main one's loop is pytest's."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()
+
+
+def encode_error(error: RagError) -> bytes:
+    return event({"error": error.code})
 
 
 async def sent_bytes(
@@ -54,6 +59,15 @@ def test_an_event_is_one_line_of_json():
     assert "\r" not in text
     assert json.loads(text.removeprefix("data: ")) == {**hard, "b": "?"}
     assert event({}, "meta") == b"event: meta\ndata: {}\n\n"
+
+
+def test_an_error_during_the_stream_replaces_the_end_event():
+    async def one() -> AsyncGenerator[int]:
+        yield 1
+        raise GenerationFailed(log_reason="secret")
+
+    got = run(sent_bytes(events(one(), event, encode_error, b"data: [DONE]\n\n")))
+    assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']
 
 
 def test_comments_fill_pauses_and_lose_nothing():
