@@ -547,26 +547,15 @@ def test_a_follow_up_is_answered_by_itself(embedder: Embedder):
         assert expected in sentence.text
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "is_direct"),
-    [
-        ("Which valve fills the northern tank?", "The valve fills the tank.", False),
-        ("Which valve fills the northern tank?", "- The valve fills the tank.", False),
-        (
-            "Which valve fills the northern tank?",
-            "| Valve | It fills |\n|---|---|\n| Valve V1 | the tank |",
-            True,
-        ),
-        ("Why does the valve fill the northern tank?", "The valve fills the tank because it rains.", True),
-    ],
-)
-def test_a_sentence_answers_directly_from_a_higher_score_than_a_row_and_a_reason(
-    question: str, text: str, is_direct: bool
-):
-    passage = match(text, "Note")
+def test_a_sentence_answers_directly_from_a_higher_score_than_a_row_and_a_reason():
+    def is_direct(text: str, question: str = "Which valve fills the northern tank?") -> bool:
+        passages = [match(text, "Note")]
+        draft = extract(
+            question, passages, cite(passages), lambda texts, _: [[1.0], *[[0.5]] * len(texts[1:])]
+        )
+        return not draft.is_indirect
 
-    def embed(texts: Sequence[str], _: object) -> list[list[float]]:
-        return [[1.0], *([0.5] for _ in texts[1:])]
-
-    draft = extract(question, [passage], cite([passage]), embed)
-    assert draft.is_indirect is not is_direct
+    assert not is_direct("The valve fills the tank.")
+    assert not is_direct("- The valve fills the tank.")
+    assert is_direct("| Valve | It fills |\n|---|---|\n| Valve V1 | the tank |")
+    assert is_direct("The valve fills the tank because it rains.", "Why does it fill the northern tank?")
