@@ -207,12 +207,13 @@ def test_if_nothing_fits_the_best_match_is_truncated(service: StandIn):
     assert count_tokens(contents(request)[1]) < 300 + 200
 
 
-def failure(reply: Reply) -> RagError:
-    """The error for that reply. Whatever the upstream said stays inside."""
+def failure(reply: Reply, requests: int = 1) -> RagError:
+    """The error for that reply, after so many requests. Whatever the upstream said stays inside."""
     with StandIn() as service:
         service.replies(reply)
         with pytest.raises(RagError) as raised:
             write(service, KETTLE)
+        assert len(service.requests) == requests
     assert not re.search("upstream|secret|7f3x", f"{raised.value} {raised.value!r} {raised.value.headers}")
     return raised.value
 
@@ -222,14 +223,15 @@ def test_an_unreadable_retry_after_becomes_thirty_seconds():
     error = {"message": f"upstream says {SECRET}", "type": "upstream", "code": "upstream"}
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
         headers = {} if wait is None else {"Retry-After": wait}
-        refused = failure(Reply(status=429, json={"error": error}, headers=headers))
+        refused = failure(Reply(status=429, json={"error": error}, headers=headers), 3)
         assert refused.headers == {"Retry-After": "30"}
 
 
 def test_a_malformed_answer_is_a_failure():
-    bodies: list[Any] = [[], {"choices": None}, {"error": {"message": "upstream"}}]
-    for reply in (*(Reply(json=body) for body in bodies), Reply(body=b"{upstream"), Reply(body=b"")):
+    replies = [Reply(drop=True), Reply(json=[]), Reply(json={"choices": None})]
+    for reply in (*replies, Reply(body=b"{upstream"), Reply(body=b"")):
         assert type(failure(reply)) is GenerationFailed
+    assert type(failure(Reply(json={"error": {"message": "upstream"}}), 2)) is GenerationFailed
 
 
 def test_extraction_reads_at_most_the_context_window(embedder: Embedder):
