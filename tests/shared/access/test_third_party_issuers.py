@@ -9,14 +9,7 @@ from jose import jwt
 
 from local import access_tokens
 from shared.access.jwks import KeySet
-from shared.access.jwt_verifier import (
-    INVALID,
-    NO_ROLE,
-    SEND_ANOTHER,
-    Issuer,
-    Verifier,
-    third_party_user_id,
-)
+from shared.access.jwt_verifier import INVALID, NO_ROLE, SEND_ANOTHER, Issuer, Verifier, third_party_user_id
 from shared.access.token_signer import Signer, principal_at_end
 from shared.errors import Unauthorized
 from shared.types import Principal

@@ -50,9 +50,7 @@ def endless(first: bytes, repeated: bytes, limit: int = 4_000) -> Iterator[bytes
         yield (repeated * 16_384)[:16_384]
 
 
-def test_an_endless_head_or_trailer_is_refused(
-    connection_address: tuple[str, int],
-):
+def test_an_endless_head_or_trailer_is_refused(connection_address: tuple[str, int]):
     chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     rows = [
         ("path", b"GET /", b"a"),
