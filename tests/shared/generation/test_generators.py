@@ -222,7 +222,7 @@ def failure(reply: Reply, requests: int = 1) -> RagError:
 def test_an_unreadable_retry_after_becomes_thirty_seconds():
     error = {"message": f"upstream says {SECRET}", "type": "upstream", "code": "upstream"}
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
-        headers = {} if wait is None else {"Retry-After": wait}
+        headers: dict[str, str] = {} if wait is None else {"Retry-After": wait}
         refused = failure(Reply(status=429, json={"error": error}, headers=headers), 3)
         assert refused.headers == {"Retry-After": "30"}
 
