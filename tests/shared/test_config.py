@@ -110,13 +110,6 @@ def test_a_key_that_row_security_does_not_bind_is_refused(subtests: pytest.Subte
             assert key not in message
 
 
-def test_every_missing_key_is_named_at_once(environment: pytest.MonkeyPatch):
-    for name in REQUIRED:
-        environment.delenv(name)
-    message = fault()
-    assert all(name in message for name in REQUIRED)
-
-
 def test_an_empty_value_counts_as_unset(subtests: pytest.Subtests):
     for name in sorted(set(Settings.model_fields) - {name.lower() for name in REQUIRED}):
         with subtests.test(name=name), variable(name.upper(), ""):
@@ -124,7 +117,10 @@ def test_an_empty_value_counts_as_unset(subtests: pytest.Subtests):
 
 
 MALFORMED = {
-    "SUPABASE_URL": ["ftp://hunter2", "hunter2.supabase.co"],
+    "SUPABASE_URL": [
+        "ftp://hunter2", "hunter2.supabase.co", "https:///rest", "https://:443/rest", "http://999.1.1.1",
+        "http://[1]/", "http://[::::]/", "http://[127.0.0.1]", "http://::1/",
+    ],
     "SUPABASE_JWT_SECRET": [
         "-----BEGIN PUBLIC KEY-----\nhunter2", '{"kty": "EC", "kid": "hunter2"}',
         ' {"keys": [{"kty": "oct", "k": "hunter2"}]}', '[{"kty": "RSA", "kid": "hunter2"}]',
@@ -153,6 +149,15 @@ MALFORMED = {
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
     "RAG_SNAPSHOT_URL": ["/x", "x", "gs://", "a::file:///x", "s3://x::a", "S3://x", "://x"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
+    # A denylist that hides nothing by mistake would publish metadata.
+    "RAG_METADATA_DENYLISTS": [
+        "knowledge", "[]", "7", '{"knowlege": ["a"]}', '{"knowledge": "a"}', '{"knowledge": [1]}',
+        '{"knowledge": {}}', '{"knowledge": null}', "[" * 100_000,
+    ],
+    "RAG_EMBEDDING_ROLES": [
+        "query: ", "[]", '{"m": "query: "}', '{"m": {"query": "Q: "}}', '{"m": {"question": 7}}',
+        '{"m": {"question": ["Q: "]}}', '{"m": {"question": {"input_type": null}}}',
+    ],
 }  # fmt: skip
 
 
@@ -188,15 +193,6 @@ def test_an_error_of_a_json_setting_names_the_declared_field_or_its_documentatio
             assert fault() == f"{name}: {message}"
 
 
-def test_a_url_without_a_valid_host_is_refused(subtests: pytest.Subtests):
-    for address in (
-        "http://", "https://", "https:///rest", "https://:443/rest", "http://999.1.1.1", "http://[1]/",
-        "http://[::::]/", "http://[127.0.0.1]", "http://::1/",
-    ):  # fmt: skip
-        with subtests.test(address=address), variable("SUPABASE_URL", address):
-            assert fault().startswith("SUPABASE_URL: ")
-
-
 def test_a_url_may_have_any_host_that_requests_may_have(subtests: pytest.Subtests):
     for address in (
         "http://127.0.0.1", "http://[::1]:8080/v1", "http://1.2.3.4.example", "http://db_1", "http://10",
@@ -225,17 +221,6 @@ def test_denied_metadata_is_listed_by_api(environment: pytest.MonkeyPatch):
     assert read_settings().rag_metadata_denylists == {}
     environment.setenv("RAG_METADATA_DENYLISTS", '{"knowledge": ["a", "b"], "memory": []}')
     assert read_settings().rag_metadata_denylists == {"knowledge": {"a", "b"}, "memory": frozenset()}
-
-
-def test_a_malformed_denylist_is_refused(subtests: pytest.Subtests):
-    """A denylist that hides nothing by mistake would publish metadata."""
-    values = (
-        "knowledge", "[]", "7", '{"knowlege": ["a"]}', '{"knowledge": "a"}', '{"knowledge": [1]}',
-        '{"knowledge": {}}', '{"knowledge": null}', "[" * 100_000,
-    )  # fmt: skip
-    for value in values:
-        with subtests.test(value=value), variable("RAG_METADATA_DENYLISTS", value):
-            assert "RAG_METADATA_DENYLISTS" in fault()
 
 
 def test_no_text_of_the_settings_shows_a_secret(environment: pytest.MonkeyPatch):
@@ -325,25 +310,10 @@ def test_the_roles_of_embeddings_are_a_prefix_or_parameters_by_model(environment
     assert (roles["n"].question, roles["n"].document) == ("", "")
 
 
-def test_malformed_roles_of_embeddings_are_refused(subtests: pytest.Subtests):
-    values = (
-        "query: ", "[]", '{"m": "query: "}', '{"m": {"query": "Q: "}}', '{"m": {"question": 7}}',
-        '{"m": {"question": ["Q: "]}}', '{"m": {"question": {"input_type": null}}}',
-    )  # fmt: skip
-    for value in values:
-        with subtests.test(value=value), variable("RAG_EMBEDDING_ROLES", value):
-            assert "RAG_EMBEDDING_ROLES" in fault()
-
-
 def test_a_name_that_no_setting_has_is_reported_with_the_nearest_one():
     names = (
-        "RAG_LLM_TIMEOUT_SECOND",
-        "RAG_OPENAI_API_KEY",
-        "RAG_ZZZ",
-        "RAG_LLM_URL",
-        "RAG_FUNCTIONS",
-        "PORTS",
-    )
+        "RAG_LLM_TIMEOUT_SECOND", "RAG_OPENAI_API_KEY", "RAG_ZZZ", "RAG_LLM_URL", "RAG_FUNCTIONS", "PORTS",
+    )  # fmt: skip
     assert unknown_settings(dict.fromkeys(names, "secret-7f3x")) == [
         "RAG_LLM_TIMEOUT_SECOND (perhaps RAG_LLM_TIMEOUT_SECONDS)",
         "RAG_OPENAI_API_KEY (perhaps OPENAI_API_KEY)",

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from local import ROOT
 from shared import errors
 from shared.errors import (
@@ -29,23 +27,21 @@ NOUNS = sorted(
 LEAK = 'Key (email)=(ann@acme.example) of relation "documents" at rag_match(vector) line 7'
 
 
-def test_the_docstring_is_the_default_message(subtests: pytest.Subtests):
+def test_the_docstring_is_the_default_message():
     for noun in NOUNS:
-        with subtests.test(noun.__name__):
-            message = str(noun())
-            assert message == (noun.__doc__ or "").strip()
-            assert message.endswith(".")
-            assert "\n" not in message
-            assert str(noun("Another message.")) == "Another message."
+        message = str(noun())
+        assert message == (noun.__doc__ or "").strip()
+        assert message.endswith(".")
+        assert "\n" not in message
+        assert str(noun("Another message.")) == "Another message."
 
 
-def test_every_error_class_has_a_docstring_a_status_and_its_own_code(subtests: pytest.Subtests):
+def test_every_error_class_has_a_docstring_a_status_and_its_own_code():
     for noun in NOUNS:
-        with subtests.test(noun.__name__):
-            assert vars(noun).get("__doc__")
-            assert 400 <= noun.status < 600
-            assert re.fullmatch(r"[a-z]+(_[a-z]+)*", noun.code)
-            assert [other for other in NOUNS if other.code == noun.code] == [noun]
+        assert vars(noun).get("__doc__")
+        assert 400 <= noun.status < 600
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*", noun.code)
+        assert [other for other in NOUNS if other.code == noun.code] == [noun]
 
 
 def test_headers_belong_to_the_error_instance():
@@ -58,7 +54,7 @@ def test_headers_belong_to_the_error_instance():
     assert not issubclass(ConfigurationError, RagError), "it is no response"
 
 
-def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
+def test_an_sql_code_becomes_its_error():
     codes: dict[type[RagError], list[str | None]] = {
         NotFound: ["PT404"],
         InvalidRequest: ["PT400", "22P02", "22007", "22000", "23502", "23505", "23514"],
@@ -72,18 +68,15 @@ def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
         ],
     }  # fmt: skip
     for noun, own in codes.items():
-        for code in own:
-            with subtests.test(code=code):
-                assert type(error_from_sql(code, LEAK, LEAK)) is noun
+        assert [code for code in own if type(error_from_sql(code, LEAK, LEAK)) is not noun] == []
 
 
-def test_a_message_of_the_project_s_sql_is_passed_on(subtests: pytest.Subtests):
+def test_a_message_of_the_project_s_sql_is_passed_on():
     for code in ("PT404", "PT400"):
-        with subtests.test(code=code):
-            message = "top_k must be between 1 and 300"
-            assert str(error_from_sql(code, message, "invalid_top_k")) == message
-            without = error_from_sql(code, None, None)
-            assert str(without) == type(without).__doc__
+        message = "top_k must be between 1 and 300"
+        assert str(error_from_sql(code, message, "invalid_top_k")) == message
+        without = error_from_sql(code, None, None)
+        assert str(without) == type(without).__doc__
 
 
 def test_too_many_calls_of_both_kinds_are_one_error_with_two_codes():
@@ -98,16 +91,15 @@ def test_a_wrong_number_of_dimensions_is_the_deployment_s_own_fault():
     assert "384" not in str(error)
 
 
-def test_other_sql_messages_are_hidden_since_they_may_quote_data(subtests: pytest.Subtests):
+def test_other_sql_messages_are_hidden_since_they_may_quote_data():
     codes = (
         "22P02", "22007", "23503", "23505", "23514", "42501", "57014", "42883", "XX000", "PGRST301",
         "PGRST202", "P0001", None,
     )  # fmt: skip
     for code in codes:
-        with subtests.test(code=code):
-            error = error_from_sql(code, LEAK, {"row": LEAK})
-            text = f"{error} {error!r} {error.headers} {vars(error)}"
-            assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
+        error = error_from_sql(code, LEAK, {"row": LEAK})
+        text = f"{error} {error!r} {error.headers} {vars(error)}"
+        assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
 
 
 def test_every_code_in_sql_has_its_error_class():

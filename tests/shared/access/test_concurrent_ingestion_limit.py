@@ -12,24 +12,6 @@ async def nothing() -> None:
     """A check that passes."""
 
 
-def test_a_user_waits_for_a_slot_and_other_users_do_not():
-    async def scenario() -> list[str]:
-        limit, events = IngestionLimit(2), []
-
-        async def ingest(user: str, number: int) -> None:
-            async with limit.slot(user, 60, nothing):
-                events.append(f"{user}{number} begins")
-                await asyncio.sleep(0.3)
-                events.append(f"{user}{number} ends")
-
-        await asyncio.gather(*(ingest("a", number) for number in range(3)), ingest("b", 0))
-        return events
-
-    events = asyncio.run(scenario())
-    assert set(events[:3]) == {"a0 begins", "a1 begins", "b0 begins"}
-    assert events.index("a2 begins") > min(events.index("a0 ends"), events.index("a1 ends"))
-
-
 def test_no_more_than_eight_requests_of_a_user_wait():
     async def scenario() -> None:
         limit = IngestionLimit(1)

@@ -32,18 +32,17 @@ def refusal(services: Services, people: People, key: str = "a key", body: bytes 
     return conflict.value
 
 
-def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, services: Services, people: People):
+def test_a_response_is_replayed_word_for_word(services: Services, people: People):
     answers: list[Any] = [{"z": 1.0, "a": ["\0", "é", {"b": None}]}, {}, [], "text", 7]
     for answer in answers:
-        with subtests.test(answer=answer):
-            key = f"key of {answer!r}".encode("ascii", "replace").decode()
-            assert reserve(services, people, key).keep(200, answer, "req_1")
-            for _ in range(2):
-                second = begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
-                assert second == StoredResponse(200, answer, "req_1")
-                assert isinstance(second, StoredResponse)
-                # The order of the keys too.
-                assert not isinstance(answer, dict) or list(second.body) == list(answer)
+        key = f"key of {answer!r}".encode("ascii", "replace").decode()
+        assert reserve(services, people, key).keep(200, answer, "req_1")
+        for _ in range(2):
+            second = begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
+            assert second == StoredResponse(200, answer, "req_1")
+            assert isinstance(second, StoredResponse)
+            # The order of the keys too.
+            assert not isinstance(answer, dict) or list(second.body) == list(answer)
 
 
 def test_a_response_that_the_database_rejects_can_be_repeated_at_once(services: Services, people: People):
@@ -149,14 +148,13 @@ def test_a_response_above_250_kb_is_not_stored_and_may_run_again(services: Servi
     assert reserve(services, people).keep(200, {"text": "x" * 249_000}, "r")
 
 
-def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, services: Services, people: People):
+def test_a_malformed_key_is_refused_by_name(services: Services, people: People):
     """Ann's."""
     for key in ("", " ", "a\n", "é", "\x7f", " x", "a" * 256):
-        with subtests.test(key=key):
-            with pytest.raises(InvalidRequest) as invalid:
-                begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
-            assert invalid.value.code == "invalid_idempotency_key"
-            assert invalid.value.details == {"field": "Idempotency-Key"}
+        with pytest.raises(InvalidRequest) as invalid:
+            begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
+        assert invalid.value.code == "invalid_idempotency_key"
+        assert invalid.value.details == {"field": "Idempotency-Key"}
 
 
 def test_neither_key_nor_body_is_stored(services: Services, people: People, world: World):

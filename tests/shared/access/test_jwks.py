@@ -4,17 +4,14 @@ import gzip
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from shared.access.jwks import KeySet, is_key_id
+from shared.access.jwks import KeySet
 from shared.errors import KeysUnavailable
 from tests.key_pairs import es256, public, rs256
 from tests.stand_in_server import Reply, StandIn
@@ -205,11 +202,6 @@ BROKEN = {
         headers={"Content-Encoding": "gzip"},
     ),
 }
-SLOW = {
-    "a late answer": Reply(json={"keys": [FIRST]}, delay=60),
-    "a drip of the head": Reply(json={"keys": [FIRST]}, drip=0.3, drip_head=True),
-    "a drip of the body": Reply(json={"keys": [FIRST], "padding": "x" * 60_000}, drip=0.001),
-}
 
 
 def test_an_invalid_key_set_is_a_server_error(subtests: pytest.Subtests):
@@ -225,11 +217,9 @@ def test_an_invalid_key_set_is_a_server_error(subtests: pytest.Subtests):
             assert keys.key("first", "ES256"), "it recovers"
 
 
-def test_a_slow_key_set_is_abandoned_at_the_time_out(subtests: pytest.Subtests):
-    for name, reply in SLOW.items():
-        with subtests.test(name), StandIn() as service:
-            service.replies(reply)
-            unavailable(key_set(service, Clock(), timeout_seconds=0.5))
+def test_a_slow_key_set_is_abandoned_at_the_time_out(service: StandIn, clock: Clock):
+    service.replies(Reply(json={"keys": [FIRST], "padding": "x" * 60_000}, drip=0.001))
+    unavailable(key_set(service, clock, timeout_seconds=0.5))
 
 
 def test_a_failed_first_fetch_is_repeated_after_five_seconds(service: StandIn, keys: KeySet, clock: Clock):
@@ -250,13 +240,6 @@ def test_a_redirect_is_not_followed(service: StandIn, keys: KeySet):
             service.replies(Reply(status=status, headers={"Location": f"{elsewhere.url}{PATH}"}))
         unavailable(keys)
         assert elsewhere.requests == []
-
-
-def test_an_unreachable_endpoint_is_a_server_error(clock: Clock):
-    with StandIn() as gone:
-        closed = gone.url
-    for url in (closed, "http://keys.invalid"):
-        unavailable(KeySet(f"{url}{PATH}", clock=clock))
 
 
 def test_cached_keys_survive_an_outage_for_an_hour(service: StandIn, keys: KeySet, clock: Clock):
@@ -302,15 +285,6 @@ def test_a_failure_is_logged_by_type_only(service: StandIn, keys: KeySet, caplog
     )
 
 
-def test_no_thread_is_left_running(service: StandIn, keys: KeySet):
-    service.replies(listing(FIRST))
-    assert keys.key("first", "ES256")
-    deadline = time.monotonic() + 60
-    while any(thread.name == "jwks" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 # -- valid and invalid keys ----------------------------------------------------------------------------
 
 OTHER_CURVE = {**public(es256("first", ec.SECP384R1())), "alg": "ES256"}
@@ -338,26 +312,28 @@ NO_KEYS: dict[str, Any] = {
     "RSA with an even e": {**RSA, "kid": "first", "e": "Ag"},
     "RSA of far too many bits": {**RSA, "kid": "first", "n": "_" * 2_000},
     "RSA for ES256": {**RSA, "kid": "first", "alg": "ES256"},
+    "operations that are no list": {**FIRST, "key_ops": 1},
+    "a kid that is a list": {**FIRST, "kid": ["first"]},
+    "an x of one letter": {**FIRST, "x": "A"},
+    "an n of one letter": {**RSA, "kid": "first", "n": "A"},
 }
 
 
-def test_invalid_keys_are_skipped_and_valid_ones_work(subtests: pytest.Subtests, keys_of: KeysOf):
+def test_invalid_keys_are_skipped_and_valid_ones_work(keys_of: KeysOf):
     for name, entry in NO_KEYS.items():
-        with subtests.test(name):
-            keys = keys_of(entry, SECOND, entry, RSA)
-            assert keys.key("first", "ES256") is None
-            assert keys.key("first", "RS256") is None
-            assert keys.key("second", "ES256")
-            assert keys.key("rsa", "RS256")
+        keys = keys_of(entry, SECOND, entry, RSA)
+        assert keys.key("first", "ES256") is None, name
+        assert keys.key("first", "RS256") is None, name
+        assert keys.key("second", "ES256"), name
+        assert keys.key("rsa", "RS256"), name
 
 
-def test_optional_members_of_a_key_may_be_missing(subtests: pytest.Subtests, keys_of: KeysOf):
+def test_optional_members_of_a_key_may_be_missing(keys_of: KeysOf):
     for absent in ("use", "alg", "key_ops", "ext"):
-        with subtests.test(absent=absent):
-            entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
-            keys = keys_of(*entries)
-            assert keys.key("first", "ES256")
-            assert keys.key("rsa", "RS256")
+        entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
+        keys = keys_of(*entries)
+        assert keys.key("first", "ES256")
+        assert keys.key("rsa", "RS256")
 
 
 def test_the_first_of_two_keys_with_one_id_counts(service: StandIn, keys: KeySet):
@@ -366,29 +342,3 @@ def test_the_first_of_two_keys_with_one_id_counts(service: StandIn, keys: KeySet
     assert key is not None
     assert key.to_dict()["x"] == FIRST["x"]
     assert keys.key("first", "RS256") is None
-
-
-def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
-    for kid in ("a", "A-b_c.d", "6506fa84-6b75-4db8-9b70-26274cd3e329", "x" * 128, ".", "-", "1"):
-        with subtests.test(kid=kid):
-            assert is_key_id(kid)
-    others: list[object] = [
-        "", "x" * 129, "..", "a/b", "/", "http://a", "a:b", "a b", " first", "first\n", "first\x00", "é",
-        'a"b', "$a", True,
-    ]  # fmt: skip
-    assert [other for other in others if is_key_id(other)] == []
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=60)
-@given(st.sampled_from([FIRST, RSA]), st.sampled_from(sorted({*FIRST, *RSA})), JSON)
-def test_a_malformed_key_affects_no_other_key(
-    keys_of: KeysOf, entry: dict[str, Any], member: str, value: object
-):
-    assert keys_of({**entry, member: value}, SECOND).key("second", "ES256")

@@ -93,46 +93,38 @@ def header_of(key: dict[str, Any], **more: Any) -> dict[str, Any]:
 # -- valid tokens ---------------------------------------------------------------------------------------
 
 
-def test_a_token_of_a_published_key_is_accepted(subtests: pytest.Subtests, both: Project):
+def test_a_token_of_a_published_key_is_accepted(both: Project):
     for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            good = token(key)
-            principal = both.verifier.principal(f"Bearer {good}")
-            assert (principal.user_id, principal.token) == (USER, good)
-            assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
+        good = token(key)
+        principal = both.verifier.principal(f"Bearer {good}")
+        assert (principal.user_id, principal.token) == (USER, good)
+        assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
 
 
-def test_a_token_of_the_shared_secret_is_accepted_beside_published_keys(both: Project):
-    assert both.user(token(SECRET)) == USER
-
-
-def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(subtests: pytest.Subtests, both: Project):
+def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(both: Project):
     for kid in ("Ab3/dEf+gH1jKlMn", "zYx+WvU9tSrQ/pON", "a-name", "1"):
-        with subtests.test(kid=kid):
-            assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER
+        assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER, kid
 
 
 # -- one way of signing taken for another -------------------------------------------------------------------
 
 
-def test_hs256_with_a_public_key_as_the_secret_is_refused(subtests: pytest.Subtests, both: Project):
+def test_hs256_with_a_public_key_as_the_secret_is_refused(both: Project):
     digests = {"HS384": hashlib.sha384, "HS512": hashlib.sha512}
-    secrets = [(key, *form) for key in PAIRS.values() for form in shared_secrets_of(key).items()]
-    for key, form, secret in secrets:
+    secrets = [(key, secret) for key in PAIRS.values() for secret in shared_secrets_of(key).values()]
+    for key, secret in secrets:
         for algorithm in ("HS256", "ES256", "RS256", "HS384", "HS512"):
-            with subtests.test(key["alg"], form=form, algorithm=algorithm):
-                digest = digests.get(algorithm, hashlib.sha256)
-                for header in ({"alg": algorithm, "kid": key["kid"]}, {"alg": algorithm}):
-                    message = f"{part(header)}.{part(claims())}"
-                    signature = hmac.new(secret, message.encode(), digest).digest()
-                    both.refuses(f"{message}.{part(signature)}")
+            digest = digests.get(algorithm, hashlib.sha256)
+            for header in ({"alg": algorithm, "kid": key["kid"]}, {"alg": algorithm}):
+                message = f"{part(header)}.{part(claims())}"
+                signature = hmac.new(secret, message.encode(), digest).digest()
+                both.refuses(f"{message}.{part(signature)}")
 
 
-def test_hs256_with_a_published_kid_needs_the_secret(subtests: pytest.Subtests, both: Project):
+def test_hs256_with_a_published_kid_needs_the_secret(both: Project):
     for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            assert both.user(signed(header_of(key, alg="HS256"), claims())) == USER
-            both.refuses(signed(header_of(key, alg="HS256"), claims(), "another secret"))
+        assert both.user(signed(header_of(key, alg="HS256"), claims())) == USER
+        both.refuses(signed(header_of(key, alg="HS256"), claims(), "another secret"))
 
 
 def test_a_key_of_another_family_is_refused(both: Project):
@@ -143,14 +135,16 @@ def test_a_key_of_another_family_is_refused(both: Project):
     assert both.fetches == 1, "both are known"
 
 
-def test_another_alg_over_a_valid_signature_is_refused(subtests: pytest.Subtests, both: Project):
+def test_another_alg_over_a_valid_signature_is_refused(both: Project):
     algorithms: tuple[Any, ...] = (
-        "none", "", "HS256", "ES384", "RS512", "PS256", "EdDSA", "es256", None, 1, ["ES256", "RS256"],
+        "none", "", "HS256", "HS384", "ES384", "RS512", "PS256", "EdDSA", "es256", "hs256", None, 1,
+        ["ES256", "RS256"], {"HS256": 1},
     )  # fmt: skip
     for key in PAIRS.values():
         for algorithm in algorithms:
-            with subtests.test(key["alg"], algorithm=algorithm):
-                both.refuses(under(key, header_of(key, alg=algorithm)))
+            both.refuses(under(key, header_of(key, alg=algorithm)))
+            if algorithm != "HS256":
+                both.refuses(signed({"alg": algorithm}, claims()))
 
 
 def test_without_a_secret_hs256_is_always_refused(both: Project):
@@ -172,11 +166,11 @@ def test_without_published_keys_es256_and_rs256_are_refused():
 ELSEWHERE: list[Any] = [
     "../../../../dev/null", "/dev/null", "..", "\\\\host\\share", "http://127.0.0.1/keys",
     "https://evil.example/jwks.json", "an-ec-key/../an-ec-key", "an-ec-key\x00", " an-ec-key", "an-ec-key'--",
-    "$(id)", "%2e%2e", " ", "é", "x" * 129, 0, 1.5,
+    "$(id)", "%2e%2e", "", " ", "an-ec-key\n", "é", "x" * 129, 0, 1.5, True,
 ]  # fmt: skip
 
 
-def test_a_malformed_or_missing_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
+def test_a_malformed_or_missing_kid_is_refused_before_any_look_up():
     """Even where the project publishes a key of that id."""
     for key in PAIRS.values():
         with StandIn() as api:
@@ -184,9 +178,8 @@ def test_a_malformed_or_missing_kid_is_refused_before_any_look_up(subtests: pyte
             api.replies(Reply(json={"keys": [public(key), *named]}))
             project = Project(api, verifier(SECRET, KeySet(api.url)))
             for kid in ELSEWHERE:
-                with subtests.test(key["alg"], kid=kid):
-                    assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
-                    assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
+                assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
+                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
             project.refuses(under(key, {"alg": key["alg"], "typ": "JWT"}))
             assert project.fetches == 0
 
@@ -207,30 +200,26 @@ def test_a_key_embedded_in_or_linked_by_the_token_is_never_used(both: Project):
     assert both.user(under(EC, header_of(EC, jku="https://evil.example", jwk={}))) == USER
 
 
-def test_a_critical_extension_is_refused(subtests: pytest.Subtests, both: Project):
+def test_a_critical_extension_is_refused(both: Project):
     cases: list[object] = [["exp"], ["b64"], ["http://example.invalid/UNDEFINED"], [], None, "exp", 1]
     for crit in cases:
-        with subtests.test(crit=crit):
-            for key in PAIRS.values():
-                assert "extension" in both.refuses(under(key, header_of(key, crit=crit)))
-            assert "extension" in both.refuses(signed({"alg": "HS256", "crit": crit}, claims()))
-            both.refuses(signed({"alg": "HS256", "crit": crit, "b64": False}, claims()))
+        for key in PAIRS.values():
+            assert "extension" in both.refuses(under(key, header_of(key, crit=crit)))
+        assert "extension" in both.refuses(signed({"alg": "HS256", "crit": crit}, claims()))
+        both.refuses(signed({"alg": "HS256", "crit": crit, "b64": False}, claims()))
 
 
 # -- bounds ------------------------------------------------------------------------------------------------
 
 
-def test_a_token_over_eight_kib_is_refused_before_it_is_parsed(subtests: pytest.Subtests):
-    for name in ("HS256", *PAIRS):
-        with subtests.test(name=name):
-            key = PAIRS.get(name, SECRET)
-            with StandIn() as api:
-                api.replies(Reply(json={"keys": [public(EC), public(RSA)]}))
-                project = Project(api, verifier(SECRET, KeySet(api.url)))
-                refused = project.refuses(token(key, user_metadata="x" * 6_500))
-                assert refused == "The token is longer than 8192 characters. Reduce its user metadata."
-                assert project.fetches == 0
-                assert project.user(token(key, user_metadata="x" * 4_500)) == USER
+def test_a_token_over_eight_kib_is_refused_before_it_is_parsed():
+    with StandIn() as api:
+        api.replies(Reply(json={"keys": [public(EC)]}))
+        project = Project(api, verifier(SECRET, KeySet(api.url)))
+        refused = project.refuses(token(EC, user_metadata="x" * 6_500))
+        assert refused == "The token is longer than 8192 characters. Reduce its user metadata."
+        assert project.fetches == 0
+        assert project.user(token(EC, user_metadata="x" * 4_500)) == USER
 
 
 def test_unavailable_keys_are_a_server_error_for_their_tokens_only():
@@ -258,40 +247,3 @@ def test_a_random_header_over_a_valid_signature_is_unauthorized(
     both: Project, key: dict[str, Any], header: dict[str, Any]
 ):
     both.refuses(under(key, header))
-
-
-@with_the_project
-@given(pairs, st.sampled_from(["typ", "jku", "jwk", "x5c", "x5u", "zip", "cty", "b64"]), JSON)
-def test_additional_header_members_change_nothing(
-    both: Project, key: dict[str, Any], name: str, value: object
-):
-    assert both.user(under(key, header_of(key, **{name: value}))) == USER
-
-
-@cache
-def token_of(algorithm: str) -> str:
-    return token(PAIRS[algorithm])
-
-
-@with_the_project
-@given(pairs, st.data())
-def test_a_token_with_one_changed_character_is_refused_or_the_same_user_s(
-    both: Project, key: dict[str, Any], data: st.DataObject
-):
-    """The last bits of base64 mean nothing, so a few spellings stay good: never as another user."""
-    good = token_of(key["alg"])
-    place = data.draw(st.integers(0, len(good) - 1))
-    changed = good[:place] + data.draw(st.characters()) + good[place + 1 :]
-    try:
-        assert both.user(changed) == USER
-    except Unauthorized as refused:
-        assert refused.status == 401  # noqa: PT017  # either end is right
-
-
-def test_a_deeply_nested_claim_is_not_a_crash(both: Project):
-    deep = json.dumps(claims()).rstrip("}") + ', "a": ' + "[" * 1_500 + "]" * 1_500 + "}"
-    for key in PAIRS.values():
-        try:
-            assert both.user(under(key, header_of(key), deep.encode())) == USER
-        except Unauthorized as refused:
-            assert refused.status == 401  # noqa: PT017  # either end is right

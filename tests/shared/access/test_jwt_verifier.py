@@ -65,24 +65,21 @@ def test_a_user_s_token_is_accepted_and_forwarded_unchanged():
     assert good not in repr(principal)
 
 
-def test_the_scheme_is_case_insensitive_and_allows_spaces(subtests: pytest.Subtests):
+def test_the_scheme_is_case_insensitive_and_allows_spaces():
     for scheme in ("bearer", "BEARER", "Bearer ", " Bearer"):
-        with subtests.test(scheme=scheme):
-            assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER
+        assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER, scheme
 
 
-def test_a_missing_token_is_refused(subtests: pytest.Subtests):
-    for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   "):
-        with subtests.test(header=header):
-            assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
+def test_a_missing_token_is_refused():
+    refusals = {refusal(header) for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   ")}
+    assert refusals == {"A valid user token is required: Authorization: Bearer <JWT>."}
 
 
-def test_another_scheme_or_a_second_token_is_refused(subtests: pytest.Subtests):
+def test_another_scheme_or_a_second_token_is_refused():
     good = token()
     second = (f"Bearer {good}", f"Bearer {good}, Bearer", "Bearer Bearer")
     for scheme in ("Basic", "Token", "JWT", "Bearer:", "", *second):
-        with subtests.test(scheme=scheme):
-            refusal(f"{scheme} {good}".strip())
+        refusal(f"{scheme} {good}".strip())
 
 
 def test_an_expired_token_is_refused():
@@ -106,11 +103,10 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
-def test_a_claim_with_another_value_is_refused(subtests: pytest.Subtests):
+def test_a_claim_with_another_value_is_refused():
     for claim, values in WRONG.items():
         for value in values:
-            with subtests.test(claim=claim, value=value):
-                refusal(f"Bearer {token(**{claim: value})}")
+            refusal(f"Bearer {token(**{claim: value})}")
     assert VERIFIER.principal(f"Bearer {token(aud=['other', 'authenticated'])}").user_id == USER
 
 
@@ -127,19 +123,10 @@ def test_a_project_s_key_is_not_a_user():
         assert refusal(f"Bearer {key}").startswith(secret)
 
 
-def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
-    names = ["none", "RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
-    for algorithm in (*names, None, 1, True, ["HS256"], {"HS256": 1}):
-        with subtests.test(algorithm=algorithm):
-            refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
-    refusal(f"Bearer {signed({}, claims())}")
-
-
-def test_a_payload_that_is_not_an_object_is_refused(subtests: pytest.Subtests):
+def test_a_payload_that_is_not_an_object_is_refused():
     cases: list[object] = [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
     for payload in cases:
-        with subtests.test(payload=payload):
-            refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
+        refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
 
 
 GARBAGE = (
@@ -148,24 +135,17 @@ GARBAGE = (
 )  # fmt: skip
 
 
-def test_garbage_is_refused(subtests: pytest.Subtests):
+def test_garbage_is_refused():
     for garbage in GARBAGE:
-        with subtests.test(garbage=garbage):
-            refusal(f"Bearer {garbage}")
+        refusal(f"Bearer {garbage}")
 
 
-def test_a_valid_token_with_an_invalid_character_is_refused(subtests: pytest.Subtests):
+def test_a_valid_token_with_an_invalid_character_is_refused():
     """Lenient base64 skips them: one token under many spellings, some of which no header can carry on."""
     good = token()
     for stray in ("é", "ÿ", "👩", "!", "%", "\x00"):
         for place in (0, len(good) - 5, len(good)):
-            with subtests.test(stray=stray, place=place):
-                refusal(f"Bearer {good[:place]}{stray}{good[place:]}")
-
-
-@given(st.text(max_size=60), st.sampled_from(["", "Bearer ", "bearer ", "Basic "]))
-def test_random_text_is_unauthorized(text: str, scheme: str):
-    refusal(scheme + text)
+            refusal(f"Bearer {good[:place]}{stray}{good[place:]}")
 
 
 JSON = st.recursive(

@@ -1,8 +1,8 @@
-"""What slowapi would read behind our back has no effect, and what it lets through is what the database says,
-however many processes ask."""
+"""Limits of requests: no variable of slowapi changes them, and the database decides what slowapi admits."""
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,6 @@ from shared.types import Principal
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.shared.examples import closed_after_test
-from tests.shared.rate_limit_process import attempt
 from tests.stand_in_server import Reply, StandIn
 
 SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _limiter._swallow_errors)"
@@ -36,52 +35,37 @@ def test_no_variable_disables_the_limits(tmp_path: Path):
     assert process.stdout.strip() == "True False"
 
 
-PROCESSES, THREADS, ATTEMPTS = 2, 8, 100
-
-
-def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
-    """The number of admitted and of refused attempts, of 200 by eight threads in each of two processes. All
-    threads start together."""
-    environment = {
-        "PYTHONPATH": str(ROOT),
-        "USER_ID": actor.id,
-        "USER_TOKEN": actor.token(),
-        "SUPABASE_URL": actor.stack.url,
-        "SUPABASE_ANON_KEY": actor.stack.anon_key,
-        "RAG_FUNCTIONS_SECRET": actor.stack.state.functions_secret,
-    }
-    command = [sys.executable, "-m", "tests.shared.rate_limit_process", str(THREADS), str(ATTEMPTS), rate]
-    workers = [
-        subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for _ in range(PROCESSES)
-    ]
+def attempt(
+    database: Database,
+    caller: Principal,
+    rate: str,
+    bucket: str = "rag",
+    refusals: RefusalCache | None = None,
+) -> RateLimitCheck | None:
+    """One request against the limit; None when it is refused."""
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
+    spending = RateLimitCheck(database, caller, "rag-search", bucket, parse(rate))
     try:
-        for worker in workers:
-            assert worker.stdout
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
-            assert worker.stdin
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
-        messages = [worker.communicate(timeout=120)[0].split() for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.communicate()
-    return sum(int(admitted) for admitted, _ in messages), sum(int(refused) for _, refused in messages)
+        check_rate_limit(request, spending, refusals or RefusalCache())
+    except RateLimited:
+        return None
+    return spending
 
 
 def counted(world: World, actor: Actor) -> dict[str, int]:
     return dict(world.sql("select bucket, hits from rag.rate_limits where caller_id = %s", actor.id))
 
 
-def test_the_daily_limit_is_exact_for_sixteen_threads_in_two_processes(people: People, world: World):
+def test_the_daily_limit_is_exact_for_sixteen_threads(people: People, world: World):
     """The tier's day is less than the limit of the hour, and the hour is charged for no more."""
-    world.tier(people.acme, day=70)
-    assert in_processes(people.ann, "100/hour") == (70, 130)
-    assert counted(world, people.ann) == {"rag": 70, "day": 70}
+    world.tier(people.acme, day=30)
+    database = database_of(people.ann)
+    with ThreadPoolExecutor(16) as pool:
+        admitted = list(
+            pool.map(lambda _: attempt(database, people.ann.principal, "50/hour") is not None, range(80))
+        )
+    assert sum(admitted) == 30
+    assert counted(world, people.ann) == {"rag": 30, "day": 30}
 
 
 def database_of(actor: Actor) -> Database:

@@ -50,9 +50,7 @@ def endless(first: bytes, repeated: bytes, limit: int = 4_000) -> Iterator[bytes
         yield (repeated * 16_384)[:16_384]
 
 
-def test_an_endless_head_or_trailer_is_refused(
-    connection_address: tuple[str, int], subtests: pytest.Subtests
-):
+def test_an_endless_head_or_trailer_is_refused(connection_address: tuple[str, int]):
     chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     rows = [
         ("path", b"GET /", b"a"),
@@ -62,18 +60,17 @@ def test_an_endless_head_or_trailer_is_refused(
         ("chunk extension", chunked + b"1;a=", b"a"),
     ]
     for name, first, repeated in rows:
-        with subtests.test(name=name):
-            sent = 0
+        sent = 0
 
-            def counted(first: bytes = first, repeated: bytes = repeated) -> Iterator[bytes]:
-                nonlocal sent
-                for piece in endless(first, repeated):
-                    yield piece
-                    sent += len(piece)
+        def counted(first: bytes = first, repeated: bytes = repeated) -> Iterator[bytes]:
+            nonlocal sent
+            for piece in endless(first, repeated):
+                yield piece
+                sent += len(piece)
 
-            response_to(connection_address, counted())
-            # What the socket buffers of both ends hold is beyond the server's control.
-            assert sent < 10_000_000
+        response_to(connection_address, counted())
+        # What the socket buffers of both ends hold is beyond the server's control.
+        assert sent < 10_000_000, name
 
 
 def test_a_large_body_is_read(connection_address: tuple[str, int]):

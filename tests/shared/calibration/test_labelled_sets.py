@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.labelled_sets import judged, with_neutral_titles
+from bench.labelled_sets import judged
 from shared.calibration.labelled_sets import InvalidSet, sets_in
 
 CORPUS = '{"id": "1", "title": "One", "text": "A text."}\n{"id": "2", "title": "", "text": " "}\n'
@@ -56,14 +56,6 @@ def test_empty_documents_and_unanswerable_questions_are_excluded(tmp_path: Path)
     assert [item.id for item in labelled_set.documents] == ["1"]
     assert [item.id for item in judged(labelled_set, 10)] == ["a"]
     assert [item.label for item in labelled_set.questions] == ["answerable", None]
-
-
-def test_neutral_titles_leave_texts_questions_and_judgements_as_they_are(tmp_path: Path):
-    (labelled_set,) = sets_in(folder(tmp_path / "one"))
-    neutral = with_neutral_titles(labelled_set)
-    assert neutral.name == "one_neutral"
-    assert [(item.id, item.title, item.text) for item in neutral.documents] == [("1", "Note 1", "A text.")]
-    assert (neutral.questions, neutral.relevant) == (labelled_set.questions, labelled_set.relevant)
 
 
 def test_the_sample_of_a_set_is_reproducible_and_in_the_set_s_order(tmp_path: Path):

@@ -2,9 +2,7 @@
 
 import gzip
 import socket
-import threading
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,19 +145,13 @@ def test_the_next_redirect_is_resolved_again(monkeypatch: pytest.MonkeyPatch, se
     refusal(service.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
 
 
-def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
-    for status in (401, 404, 451, 204, 206):
+def test_a_temporarily_missing_page_alone_is_retried(subtests: pytest.Subtests):
+    for status in (401, 404, 451, 204, 206, 408, 429, 500, 503):
+        is_retried = status in (408, 429, 500, 503)
         with subtests.test(status=status), StandIn() as service:
             service.replies(Reply(status=status, body=b""))
-            error = refusal(service.url, UnreadableDocument)
-            assert (error.code, str(status) in str(error)) == ("url_refused", True)
-
-
-def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
-    for status in (408, 429, 500, 503):
-        with subtests.test(status=status), StandIn() as service:
-            service.replies(Reply(status=status, body=b""))
-            refusal(service.url, FetchFailed)
+            error = refusal(service.url, FetchFailed if is_retried else UnreadableDocument)
+            assert is_retried or (error.code, str(status) in str(error)) == ("url_refused", True)
 
 
 def test_a_broken_connection_and_an_unreachable_host_are_retried_later(service: StandIn):
@@ -195,30 +187,11 @@ def test_a_slow_body_and_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatc
         assert refusal(service.url, UnreadableDocument).code == "url_too_slow"
 
 
-@pytest.fixture
-def endless() -> Iterator[str]:
-    """A server whose body says no length and never ends."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
-                try:
-                    while True:
-                        connection.sendall(b"a" * 65536)
-                except OSError:
-                    pass
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        thread.join(60)
-
-
-def test_an_endless_body_is_aborted(endless: str):
-    assert refusal(endless, UnreadableDocument).code == "file_too_large"
+def test_an_endless_body_is_aborted(monkeypatch: pytest.MonkeyPatch, service: StandIn):
+    """It has no length."""
+    monkeypatch.setattr(shared.clients.download, "MAX_BYTES", 10)
+    service.replies(Reply(chunks=[b"a" * 11, 600.0]))
+    assert refusal(service.url, UnreadableDocument).code == "file_too_large"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])

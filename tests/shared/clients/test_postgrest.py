@@ -66,11 +66,6 @@ def test_a_publishable_key_is_never_a_bearer(service: StandIn):
     assert called.headers["authorization"] == "Bearer a token"
 
 
-def test_a_number_that_python_cannot_read_becomes_null(service: StandIn, database: Database):
-    service.replies(Reply(body=b'[{"id": "a", "page": %s}]' % (b"9" * 5000)))
-    assert call(database) == [{"id": "a", "page": None}]
-
-
 def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
     for code in sorted(NOT_EXECUTED):
         with subtests.test(code=code), StandIn() as service, database_at(service) as database:

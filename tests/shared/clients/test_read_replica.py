@@ -252,9 +252,9 @@ def test_health_reports_a_primary_that_is_a_standby(replicated: Replicated, acto
 
 
 def test_no_search_fails_while_the_replica_stops(replicated: Replicated, no_pause: None):
-    """Eight users search without a break. It is the last test: the replica does not return."""
+    """Four users search without a break. It is the last test: the replica does not return."""
     org = replicated.world.org()
-    actors = [replicated.world.user(org) for _ in range(8)]
+    actors = [replicated.world.user(org) for _ in range(4)]
     replicated.add(actors[0], KILN)
     replicated.wait_for_replay()
     answers_by_actor: list[list[list[str]]] = [[] for _ in actors]
@@ -280,8 +280,8 @@ def test_no_search_fails_while_the_replica_stops(replicated: Replicated, no_paus
 
 
 def _wait_for_more(answers_by_actor: list[list[list[str]]]) -> None:
-    """Until each user has five more results."""
-    goals = [len(answers) + 5 for answers in answers_by_actor]
+    """Until each user has three more results."""
+    goals = [len(answers) + 3 for answers in answers_by_actor]
     eventually(lambda: all(map(le, goals, map(len, answers_by_actor))))
 
 

@@ -18,6 +18,7 @@ NOTATIONS = """
 127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0x7f.0.0.1 0177.0.0.1 017700000001 0x7f.1 127.0.0.1.
 [::1] [0:0:0:0:0:0:0:1] [::ffff:7f00:1] [::127.0.0.1] [fe80::1%25eth0]
 169.254.169.254 0xa9fea9fe 2852039166 0251.0376.0251.0376 10.1 0
+１２７.0.0.1 127。0。0。1 ①②⑦.0.0.1 ⓛocalhost
 localhost LOCALHOST localhost. a.localhost metadata.google.internal printer.local router.home.arpa
 """
 OUTSIDE = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
@@ -41,12 +42,6 @@ def test_no_notation_bypasses_the_guard(subtests: pytest.Subtests):
             for url in (f"http://{host}/", f"https://{host}:8443/latest/meta-data"):
                 with pytest.raises(AddressRefused):
                     PUBLIC.require_url(url)
-
-
-def test_lookalike_characters_do_not_bypass_the_guard(subtests: pytest.Subtests):
-    for host in ("１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "ⓛocalhost"):
-        with subtests.test(host=host), pytest.raises(AddressRefused):
-            PUBLIC.require_url(f"http://{host}/")
 
 
 def test_a_url_that_is_not_a_web_page_is_refused(subtests: pytest.Subtests):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.clients.supabase_storage import Storage
-from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
+from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal
 from tests.stand_in_server import Reply, StandIn
 
@@ -55,16 +55,18 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
                 assert str(failed.value) == "The file storage could not answer. Please try again."
 
 
-def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
+def test_a_url_below_another_host_and_a_size_that_is_no_number_are_failures(subtests: pytest.Subtests):
     cases: list[Any] = [
         {}, [], {"url": 1}, {"url": "https://elsewhere.example/object/?token=t"},
         {"url": "//elsewhere.example/object/x?token=t"}, {"url": "/object/upload/sign/x"},
+        {"size": None}, {"size": "7"},
     ]  # fmt: skip
     for text in cases:
         with subtests.test(text=text), server_and_storage() as (service, storage):
             service.replies(Reply(json=text))
-            with pytest.raises(StorageFailed):
-                storage.upload_link(ANN, PATH)
+            for call in (storage.upload_link, storage.size_of):
+                with pytest.raises(StorageFailed):
+                    call(ANN, PATH)
 
 
 def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
@@ -76,14 +78,6 @@ def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
                 for call in (storage.upload_link, storage.size_of, storage.download):
                     with pytest.raises(NotFound):
                         call(ANN, PATH)
-
-
-def test_a_size_is_a_number(subtests: pytest.Subtests):
-    for text in ({}, {"size": None}, {"size": "7"}):
-        with subtests.test(text=text), server_and_storage() as (service, storage):
-            service.replies(Reply(json=text))
-            with pytest.raises(StorageFailed):
-                storage.size_of(ANN, PATH)
 
 
 def test_no_more_than_the_limit_is_read(service: StandIn, storage: Storage):
@@ -102,10 +96,3 @@ def test_a_slow_object_is_abandoned_at_the_deadline(
     with pytest.raises(StorageFailed) as failed:
         storage.download(ANN, PATH)
     assert str(failed.value.log_reason).endswith("Timeout")
-
-
-def test_an_unreachable_storage_is_a_failure(service: StandIn):
-    storage = Storage("http://127.0.0.1:9", "anon", "bucket")
-    with closing(storage), pytest.raises(RagError) as failed:
-        storage.remove(ANN, PATH)
-    assert (failed.value.code, failed.value.log_reason) == ("storage_failed", "ConnectError")

@@ -81,12 +81,6 @@ def test_a_text_is_complete_or_absent_and_later_ones_may_fit(
     assert [one.truncated for one in contents.documents] == [False, True, False]
 
 
-def test_a_document_without_chunks_has_none(services: Services, people: People, world: World):
-    document = passages.put(world, people.ann)
-    (output,) = read_contents(services, people, [("document", document)], chunks=True).documents
-    assert (output.text, output.chunks, output.truncated) == ("", (), False)
-
-
 def test_the_first_chunks_that_fit_are_returned(services: Services, people: People, world: World):
     texts = ["x " * 2000, "y " * 2000, "z " * 2000]
     document = large(world, people, 2_245_000, *texts)

@@ -5,8 +5,6 @@ Of a table: the row with its name, and the named columns; of a form: the line wi
 
 from functools import partial
 
-import pytest
-
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
 from shared.models.embeddings import Embedder, embed
@@ -48,26 +46,13 @@ FLEET = table(
 # By question: its table and the row of the answer.
 CELLS = {
     "What is the minimum of the label printer LP-4?": (STOCK, "2003: Product Label printer LP-4, Minimum 5."),
-    "How high is the unit price of the paper roll 57 mm?": (
-        STOCK, "2002: Product Paper roll 57 mm, Unit price 0.90 €."
-    ),
     "Wie hoch ist die Miete im Seminarraum Ahorn?": (ROOMS, "2: Raum Seminarraum Ahorn, Miete 260,00 €."),
-    "Welche Fläche hat der Seminarraum Linde?": (ROOMS, "1: Raum Seminarraum Linde, Fläche 62 m²."),
-    "Quelle est la prime de nuit de Aubert ?": (
-        STAFF, "7: Nom du salarié Aubert, Prime de nuit 120,00 €."
-    ),
     "Combien de congés restants a Delmas ?": (STAFF, "8: Nom du salarié Delmas, Congés restants 4."),
     "¿Cuáles fueron los pagos de los parques y jardines?": (
         SPENDING, "1: Descripción Parques y jardines, Pagos 95.003,77."
     ),
-    "¿Qué cambios tuvo el alumbrado público?": (
-        SPENDING, "1: Descripción Alumbrado público, Cambios del año -3.500,00."
-    ),
     "Wanneer is de keuring van de Bestelbus Zuid?": (
         FLEET, "V-77-RTS: Voertuig Bestelbus Zuid, Keuring 30-09-2027."
-    ),
-    "Hoe hoog is de kilometerstand van de Bestelbus Noord?": (
-        FLEET, "V-12-KLM: Voertuig Bestelbus Noord, Kilometerstand 84.210."
     ),
     # The question names no column.
     "¿Cuánto costó el alumbrado público?": (
@@ -83,10 +68,9 @@ def answer(embedder: Embedder, question: str, text: str) -> GeneratedText:
     return extract(question, passages, cite(passages), partial(embed, embedder))
 
 
-def test_a_cell_is_told_with_the_name_of_its_row(subtests: pytest.Subtests, embedder: Embedder):
-    for question, (text, row) in CELLS.items():
-        with subtests.test(question=question):
-            assert answer(embedder, question, text).text == f'"Data": {row} [1]'
+def test_a_cell_is_told_with_the_name_of_its_row(embedder: Embedder):
+    answers = {question: answer(embedder, question, text).text for question, (text, _) in CELLS.items()}
+    assert answers == {question: f'"Data": {row} [1]' for question, (_, row) in CELLS.items()}
 
 
 def test_a_row_is_chosen_by_a_cell_that_has_no_further_word(embedder: Embedder):
@@ -118,28 +102,20 @@ AANVRAAG = (
 # By question about the subject of a form: its text and the value.
 LINES = {
     "What is the registration number of Chidi Okafor?": (PERMIT, "Registration number: LH-KV 482."),
-    "For which parking zone did Okafor apply?": (PERMIT, "Parking zone: Zone C (Harbour)."),
-    "How does Okafor pay for the parking permit?": (PERMIT, "Payment: Direct debit."),
     "What is the employer identification number of Bluewater Harbor Catering?": (
         TAX, "Employer identification number: 01-0573846."
     ),
     "Welche Personalnummer hat Yılmaz?": (ANTRAG, "Personalnummer: 40118."),
-    "In welcher Abteilung arbeitet Yılmaz?": (ANTRAG, "Abteilung: Einkauf."),
-    "Quel est le matricule de Paul Delmas ?": (FICHE, "Matricule: 2214."),
     "Combien de congés restants a Paul Delmas ?": (FICHE, "Congés restants: 11."),
-    "¿Cuál es el importe mensual de Lucía Herrera?": (SOLICITUD, "Importe mensual: 450,00."),
     "¿En qué universidad está Lucía Herrera?": (SOLICITUD, "Universidad: Salamanca."),
     "Wat is het kenteken van Visser?": (AANVRAAG, "Kenteken: V-12-KLM."),
 }  # fmt: skip
 
 
-def test_the_line_of_the_subject_is_no_answer_about_the_subject(
-    subtests: pytest.Subtests, embedder: Embedder
-):
+def test_the_line_of_the_subject_is_no_answer_about_the_subject(embedder: Embedder):
     for question, (text, line) in LINES.items():
-        with subtests.test(question=question):
-            quoted = [sentence.text for sentence in answer(embedder, question, text).sentences]
-            assert any(line in text for text in quoted)
+        quoted = [sentence.text for sentence in answer(embedder, question, text).sentences]
+        assert any(line in text for text in quoted)
 
 
 def test_a_question_for_the_name_is_answered_by_its_line(embedder: Embedder):
@@ -187,12 +163,11 @@ CLAUSES = {
 }
 
 
-def test_a_clause_is_found_by_its_number(subtests: pytest.Subtests, embedder: Embedder):
+def test_a_clause_is_found_by_its_number(embedder: Embedder):
     for question, (text, clause) in CLAUSES.items():
-        with subtests.test(question=question):
-            (sentence, *others) = answer(embedder, question, text).sentences
-            assert sentence.text.startswith(clause)
-            assert not others
+        (sentence, *others) = answer(embedder, question, text).sentences
+        assert sentence.text.startswith(clause)
+        assert not others
 
 
 def test_a_number_within_a_clause_is_not_its_number(embedder: Embedder):

@@ -1,6 +1,6 @@
 """Citations of matches: one for each document, at most five, with short snippets."""
 
-from shared.generation.cited_documents import MAX_CITATIONS, cite, snippet
+from shared.generation.cited_documents import MAX_CITATIONS, cite
 from tests.shared.examples import match
 
 
@@ -18,9 +18,3 @@ def test_at_most_five_documents_are_cited_by_relevance():
     # One document has the first ranks.
     matches = [*(match(start=number) for number in range(10)), *matches]
     assert [item.match.document_id for item in cite(matches)] == ["document", "0", "1", "2", "3"]
-
-
-def test_a_citation_shows_the_first_two_hundred_characters():
-    (citation,) = cite([match("ä" * 300)])
-    assert citation.snippet == snippet("ä" * 300) == "ä" * 200
-    assert snippet("short") == "short"

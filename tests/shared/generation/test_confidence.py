@@ -10,7 +10,6 @@ from local import ROOT
 from shared.generation.confidence import (
     BY_SHIPPED_QUESTIONS,
     CALIBRATIONS,
-    CONTRACT_THRESHOLDS,
     NO_CALIBRATION,
     NOT_CALIBRATED,
     NOT_MEASURED,
@@ -47,11 +46,10 @@ def calibrated(features: ConfidenceFeatures) -> Judgement:
     return judge(features, [match(similarity=features.similarity)], CALIBRATION)
 
 
-def test_with_the_contract_s_settings_exactly_the_contract_s_threshold_is_enough(subtests: pytest.Subtests):
+def test_with_the_contract_s_settings_exactly_the_contract_s_threshold_is_enough():
     for count in range(1, 9):
-        with subtests.test(count=count):
-            assert by_contract(*[0.75] * count) is Confidence.HIGH
-            assert by_contract(*[0.60] * count) is Confidence.MEDIUM
+        assert by_contract(*[0.75] * count) is Confidence.HIGH
+        assert by_contract(*[0.60] * count) is Confidence.MEDIUM
     assert by_contract(0.7499) is Confidence.MEDIUM
     assert by_contract(0.5999) is Confidence.LOW
     assert by_contract(*[0.6] * 4, 0.5999) is Confidence.LOW
@@ -115,7 +113,7 @@ def test_the_thresholds_divide_the_score_into_levels():
     assert calibrated(ConfidenceFeatures(0.49, 0.0)).thresholds == CALIBRATION.thresholds
 
 
-def test_confidence_is_medium_at_most_over_a_gap():
+def test_confidence_is_medium_at_most_over_a_gap_and_a_low_level_stays():
     certain, calibration = [match(similarity=1.0)], CALIBRATION
     assert judge(ConfidenceFeatures(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
     missing = judge(ConfidenceFeatures(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
@@ -124,9 +122,6 @@ def test_confidence_is_medium_at_most_over_a_gap():
     denied = judge(ConfidenceFeatures(1.0, 1.0, lacks_negation=True), certain, calibration)
     assert denied.confidence is Confidence.MEDIUM
     assert denied.because[-1] == "None of the passages judged denies what the question denies."
-
-
-def test_a_gap_does_not_raise_a_low_level():
     assert calibrated(ConfidenceFeatures(0.1, 0.0, ("FL-900",))).confidence is Confidence.LOW
 
 
@@ -209,13 +204,6 @@ def test_where_no_scale_can_be_measured_no_answer_is_withheld():
     by_contract = judge_by_contract(judgement, [match(similarity=0.8)], CONTRACT)
     assert by_contract.confidence is Confidence.HIGH
     assert NOT_MEASURED not in by_contract.because
-
-
-def test_each_calibration_allows_three_levels():
-    assert CONTRACT_THRESHOLDS == CONTRACT
-    for calibration in CALIBRATIONS.values():
-        for thresholds in (calibration.thresholds, calibration.ceiling):
-            assert 0 < thresholds.medium < thresholds.high < 1
 
 
 def test_another_language_than_the_passage_s_has_its_own_calibration_where_there_is_one():

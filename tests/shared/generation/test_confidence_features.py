@@ -103,13 +103,12 @@ def test_identifiers_numbers_dates_and_names_that_no_match_contains_are_missing(
     assert {question: missing(question) for question in cases} == cases
 
 
-def test_what_a_match_contains_is_not_missing(subtests: pytest.Subtests):
-    for question in (
+def test_what_a_match_contains_is_not_missing():
+    questions = (
         "What does the FL-300 weigh?", "what does the fl300 weigh?", "Does it weigh 118 g?",
         "Where is Coldtrace?", "Is Coldtrace's office in Utrecht?", "Besides Coldtrace, who sells it?",
-    ):  # fmt: skip
-        with subtests.test(question=question):
-            assert missing(question) == ()
+    )  # fmt: skip
+    assert [question for question in questions if missing(question)] == []
     assert features_of("How much Saharan dust falls?", [match("Dust of the Sahara falls.")]).missing == ()
     assert features_of("Does Coldtrace sell the FL-900?", [MANUAL, match("An FL-900 is new.")]).missing == ()
     date = datetime(2031, 12, 1, tzinfo=UTC)
@@ -122,7 +121,7 @@ def test_a_missing_name_is_as_the_question_writes_it():
     assert missing("How big is the party at Artemis Art?") == ("Artemis Art",)
 
 
-def test_a_day_is_missing_outside_of_the_lists_and_ranges_of_dates(subtests: pytest.Subtests):
+def test_a_day_is_missing_outside_of_the_lists_and_ranges_of_dates():
     for text, day, is_missing in (
         ("On 24 and 31 December 2026 the chat closes at 16:00.", "24 December 2026", False),
         ("The works are closed from 10 to 16 August 2026.", "13 August 2026", False),
@@ -132,9 +131,8 @@ def test_a_day_is_missing_outside_of_the_lists_and_ranges_of_dates(subtests: pyt
         ("It is closed on 10 August and on 20 August 2026.", "17 August 2026", True),
         ("The offer holds from 1 January to 31 December 2026.", "17 August 2026", True),
     ):
-        with subtests.test(text=text, day=day):
-            expected = (day,) if is_missing else ()
-            assert features_of(f"Is it open on {day}?", [match(text)]).missing == expected
+        expected = (day,) if is_missing else ()
+        assert features_of(f"Is it open on {day}?", [match(text)]).missing == expected
 
 
 def test_a_negation_that_no_match_has_is_a_gap():

@@ -2,9 +2,7 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
-from shared.generation.conflicting_values import conflicting
+from shared.generation.conflicting_values import ValueConflict, conflicting
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
 from tests.shared.examples import match
@@ -18,7 +16,11 @@ def sentence(
     return ExtractedSentence(text, 1, source, 0, len(text), content_words(text))
 
 
-def test_other_values_for_the_same_thing_conflict(subtests: pytest.Subtests):
+def conflicts_of(one: str, title: str, other: str, other_title: str) -> tuple[ValueConflict, ...]:
+    return conflicting([sentence(one, title), sentence(other, other_title)])
+
+
+def test_other_values_for_the_same_thing_conflict():
     cases = [
         ("The canteen closes at 13:45.", "House rules", "The canteen closes at 14:00.", "Guide for guests"),
         ("The deposit is 100 euros a bike.", "Rental", "The deposit is 150 euros a bike.", "Questions"),
@@ -30,12 +32,10 @@ def test_other_values_for_the_same_thing_conflict(subtests: pytest.Subtests):
             "Die Kündigungsfrist beträgt 60 Tage.", "AGB, Stand Mai 2026",
         ),
     ]  # fmt: skip
-    for one, title, other, other_title in cases:
-        with subtests.test(one=one):
-            assert len(conflicting([sentence(one, title), sentence(other, other_title)])) == 1
+    assert [case for case in cases if len(conflicts_of(*case)) != 1] == []
 
 
-def test_other_things_do_not_conflict(subtests: pytest.Subtests):
+def test_other_things_do_not_conflict():
     cases = [
         ("The pump weighs 96 kg.", "Pump P-210", "The pump weighs 96 kg.", "Pump P-210, revision 2"),
         ("The pump weighs 96 kg.", "Pump P-210 data", "The pump weighs 120 kg.", "Pump P-310 data"),
@@ -46,9 +46,7 @@ def test_other_things_do_not_conflict(subtests: pytest.Subtests):
         ("Standard costs 4.50 euros.", "Prices 2025", "Plus costs 7.20 euros.", "Prices 2026"),
         ("Milk above 8 °C is rejected.", "Rules 2025", "Milk is stirred for 5 minutes.", "Rules 2026"),
     ]  # fmt: skip
-    for one, title, other, other_title in cases:
-        with subtests.test(one=one, other=other):
-            assert conflicting([sentence(one, title), sentence(other, other_title)]) == ()
+    assert [case for case in cases if conflicts_of(*case)] == []
 
 
 def test_sentences_of_one_document_do_not_conflict():
@@ -56,28 +54,23 @@ def test_sentences_of_one_document_do_not_conflict():
     assert conflicting([sentence(text, "Bays", document="bays") for text in texts]) == ()
 
 
-def test_the_newer_is_told_by_date_then_title_then_sentence(subtests: pytest.Subtests):
+def test_the_newer_is_told_by_date_then_title_then_sentence():
     old, new = "The room costs 45 euros a day.", "The room costs 55 euros a day."
     cases = [
         ("date", sentence(new, "Prices 2025", 2026), sentence(old, "Prices 2026", 2025)),
         ("year", sentence(new, "Prices 2026"), sentence(old, "Prices 2025")),
         ("revision", sentence(new, "Prices, revision 10"), sentence(old, "Prices, revision 9")),
-        (
-            "sentence",
-            sentence("The next audit is in 2027.", "Audit"),
-            sentence("The next audit is in 2026.", "Audit"),
-        ),
+        ("sentence", sentence("It ends in May 2027.", "Audit"), sentence("It ends in May 2026.", "Audit")),
         ("order", sentence(new, "Prices"), sentence(old, "Prices")),
     ]
     for case, newer, older in cases:
-        with subtests.test(case):
-            pairs = [(newer, older)] if case == "order" else [(newer, older), (older, newer)]
-            for pair in pairs:
-                (conflict,) = conflicting(pair)
-                assert (conflict.newer, conflict.older) == (newer, older)
+        pairs = [(newer, older)] if case == "order" else [(newer, older), (older, newer)]
+        for pair in pairs:
+            (conflict,) = conflicting(pair)
+            assert (conflict.newer, conflict.older) == (newer, older)
 
 
-def test_a_newer_document_withdraws_a_value(subtests: pytest.Subtests):
+def test_a_newer_document_withdraws_a_value():
     rule = "The fee for a lost key is 20 euros."
     cases = [
         ("The fee of 20 euros for lost keys is withdrawn.", 2026, True),
@@ -90,9 +83,8 @@ def test_a_newer_document_withdraws_a_value(subtests: pytest.Subtests):
         ("Since May a lost key is on a list of 20 euros.", 2026, False),
     ]
     for text, year, is_withdrawn in cases:
-        with subtests.test(text=text, year=year):
-            conflicts = conflicting([sentence(rule, "Handbook", 2025), sentence(text, "Notes", year)])
-            assert [conflict.newer.text for conflict in conflicts] == [text] * is_withdrawn
+        conflicts = conflicting([sentence(rule, "Handbook", 2025), sentence(text, "Notes", year)])
+        assert [conflict.newer.text for conflict in conflicts] == [text] * is_withdrawn
     days = (
         sentence("The audit ends on 3 May.", "Plan", 2025),
         sentence("The audit of 3 May is cancelled.", "Mail", 2026),

@@ -102,36 +102,25 @@ def best_matches(question: str, corpus: list[Match]) -> list[Match]:
 
 
 def test_every_sentence_about_the_demo_corpus_is_in_the_cited_document(
-    subtests: pytest.Subtests, embedder: Embedder, corpus: list[Match]
+    embedder: Embedder, corpus: list[Match]
 ):
     for question in QUESTIONS:
-        with subtests.test(question=question):
-            best = best_matches(question, corpus)
-            draft = answer(embedder, question, *best)
-            assert draft.model == MODEL == "extractive"
-            if draft.is_abstention:
-                assert question == "What is the capital of Mongolia?"
-                continue
-            spoken = cited_sentences(draft, best)
-            assert 1 <= len(spoken) <= MAX_ITEMS
-            assert len(set(spoken)) == len(spoken)
-            for _, sentence in spoken:
-                assert not sentence.endswith("?")
-                assert not re.search(r"^[#|*-]|\*\*|`|\]\(", sentence)
+        best = best_matches(question, corpus)
+        draft = answer(embedder, question, *best)
+        assert draft.model == MODEL == "extractive"
+        if draft.is_abstention:
+            assert question == "What is the capital of Mongolia?"
+            continue
+        spoken = cited_sentences(draft, best)
+        assert 1 <= len(spoken) <= MAX_ITEMS
+        assert len(set(spoken)) == len(spoken)
+        for _, sentence in spoken:
+            assert not sentence.endswith("?")
+            assert not re.search(r"^[#|*-]|\*\*|`|\]\(", sentence)
 
 
 OFF, HUNDRED = "At how many degrees does the kettle switch off?", "The kettle switches off at 100 degrees."
 LASTS, YEARS = "How long does the battery of the logger last?", "The battery of the logger lasts five years."
-
-
-def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
-    matches = (
-        match("The toaster browns bread in two minutes. It has two slots for bread.", "Toaster"),
-        match(f"The kettle holds 1.7 litres of water. {HUNDRED}", "Kettle"),
-    )
-    draft = answer(embedder, OFF, *matches)
-    assert (2, HUNDRED) in cited_sentences(draft, matches)
-    assert INDIRECT not in draft.text
 
 
 DOWN, OWNED = "The billing service was down on Monday.", "The billing service is owned by the Payments team."
@@ -223,12 +212,11 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
 }  # fmt: skip
 
 
-def test_the_sentences_that_answer_are_quoted_alone(subtests: pytest.Subtests, embedder: Embedder):
+def test_the_sentences_that_answer_are_quoted_alone(embedder: Embedder):
     for promise, (question, text, quoted) in QUOTED.items():
-        with subtests.test(promise):
-            # A title counts: the sentences that refer to the service desk need its word.
-            spoken = sentences(embedder, question, match(text, "Desk"))
-            assert spoken == [(1, sentence) for sentence in quoted]
+        # A title counts: the sentences that refer to the service desk need its word.
+        spoken = sentences(embedder, question, match(text, "Desk"))
+        assert spoken == [(1, sentence) for sentence in quoted], promise
 
 
 def test_an_excerpt_of_the_best_passage_is_shown_where_no_sentence_answers_directly(embedder: Embedder):
@@ -252,14 +240,11 @@ NO_VALUES = {
 }
 
 
-def test_an_answer_without_the_number_or_time_that_the_question_asks_for_is_indirect(
-    subtests: pytest.Subtests, embedder: Embedder
-):
+def test_an_answer_without_the_number_or_time_that_the_question_asks_for_is_indirect(embedder: Embedder):
     for question, text in NO_VALUES.items():
-        with subtests.test(question=question):
-            assert answer(embedder, question, match(text, "Notes")).is_indirect
-            with_value = text.replace(".", ", 5 euros, 3 March.")
-            assert not answer(embedder, question, match(with_value, "Notes")).is_indirect
+        assert answer(embedder, question, match(text, "Notes")).is_indirect
+        with_value = text.replace(".", ", 5 euros, 3 March.")
+        assert not answer(embedder, question, match(with_value, "Notes")).is_indirect
 
 
 def test_excerpts_of_three_passages_are_shown_the_first_of_the_search_among_them(embedder: Embedder):
@@ -343,11 +328,10 @@ def test_the_first_sentence_that_is_the_title_of_a_text_without_one_answers_dire
         assert not draft.is_indirect, title
 
 
-def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, embedder: Embedder):
+def test_the_form_of_a_question_decides_the_order(embedder: Embedder):
     for question, texts, place, expected in PLACED:
-        with subtests.test(question=question):
-            matches = [match(text, f"Document {number}") for number, text in enumerate(texts)]
-            assert sentences(embedder, question, *matches)[place] == expected
+        matches = [match(text, f"Document {number}") for number, text in enumerate(texts)]
+        assert sentences(embedder, question, *matches)[place] == expected
 
 
 def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
@@ -368,7 +352,7 @@ def test_a_sentence_in_two_overlapping_chunks_or_two_documents_is_used_once(embe
     assert sentences(embedder, OFF, match(HUNDRED, "Kettle"), match(HUNDRED, "Copy")) == [(1, HUNDRED)]
 
 
-def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtests, embedder: Embedder):
+def test_sentences_that_differ_in_a_number_are_both_used(embedder: Embedder):
     cases = [
         ("How much warranty has a logger of each year?", "A logger of {} months of warranty.",
          "2025 has 24", "2026 has 36"),
@@ -376,10 +360,9 @@ def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtes
          "FL-200", "FL-300"),
     ]  # fmt: skip
     for question, sentence, first, second in cases:
-        with subtests.test(question=question):
-            one, other = sentence.format(first), sentence.format(second)
-            spoken = sentences(embedder, question, match(one, "Old terms"), match(other, "New terms"))
-            assert {*spoken} == {(1, one), (2, other)}
+        one, other = sentence.format(first), sentence.format(second)
+        spoken = sentences(embedder, question, match(one, "Old terms"), match(other, "New terms"))
+        assert {*spoken} == {(1, one), (2, other)}
 
 
 def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
@@ -400,26 +383,20 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
         assert draft.text.startswith(INDIRECT_BY_LANGUAGE[language])
 
 
-def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
-    subtests: pytest.Subtests, embedder: Embedder
-):
+def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(embedder: Embedder):
     for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo.", "How to heat the kettle:"):
-        with subtests.test(text=text):
-            matches = (match(text, "Kettle"), match("## Other", "Other"))
-            draft = answer(embedder, "How hot is the kettle?", *matches)
-            assert draft == GeneratedText(f'{INDIRECT}\n\n"Kettle": {text} [1]', MODEL, is_indirect=True)
+        matches = (match(text, "Kettle"), match("## Other", "Other"))
+        draft = answer(embedder, "How hot is the kettle?", *matches)
+        assert draft == GeneratedText(f'{INDIRECT}\n\n"Kettle": {text} [1]', MODEL, is_indirect=True)
 
 
-def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):
+def test_without_a_word_of_the_question_there_is_no_answer(embedder: Embedder):
     for text in ("The kettle holds 1.7 litres of water. It weighs 900 grams.", "## Kettle"):
-        with subtests.test(text=text):
-            draft = answer(embedder, "Who won the football world cup?", match(text, "Kettle"))
-            assert draft == GeneratedText("", MODEL, is_abstention=True)
+        draft = answer(embedder, "Who won the football world cup?", match(text, "Kettle"))
+        assert draft == GeneratedText("", MODEL, is_abstention=True)
 
 
-def test_words_of_another_language_or_script_do_not_prevent_an_answer(
-    subtests: pytest.Subtests, embedder: Embedder
-):
+def test_words_of_another_language_or_script_do_not_prevent_an_answer(embedder: Embedder):
     """Words in common would not count: the embeddings of such a model compare meanings."""
     cases = {
         "language": ("Wie heiß wird das Wasser?", match(HUNDRED, "Kettle", lang="en")),
@@ -427,8 +404,7 @@ def test_words_of_another_language_or_script_do_not_prevent_an_answer(
         "no words": ("What is it?", match(HUNDRED, "Kettle")),
     }
     for case, (question, passage) in cases.items():
-        with subtests.test(case):
-            assert passage.text in answer(embedder, question, passage).text
+        assert passage.text in answer(embedder, question, passage).text, case
 
 
 def test_the_number_of_sentences_is_limited(embedder: Embedder):
@@ -436,22 +412,6 @@ def test_the_number_of_sentences_is_limited(embedder: Embedder):
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))
     spoken = sentences(embedder, "At how many degrees do the kettles switch off?", *matches)
     assert len(spoken) == MAX_SENTENCES == 2
-
-
-def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
-    text = (
-        "The kettle with number 1 was built in Cork. The weather in Cork was fine. "
-        "The kettle with number 2 was built in Mallow. The kettle with number 3 was built in Bergen."
-    )
-    spoken = sentences(embedder, "Where was each kettle built?", match(text, "Kettles"))
-    places = [text.index(sentence) for _, sentence in spoken]
-    assert len(places) > 1
-    assert places == sorted(places)
-
-
-def test_a_dated_document_is_quoted_with_its_date(embedder: Embedder):
-    draft = answer(embedder, OFF, match(HUNDRED, "Kettle", occurred_at=datetime(2026, 3, 18, 9, tzinfo=UTC)))
-    assert draft.text == f'"Kettle" (2026-03-18): {HUNDRED} [1]'
 
 
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
@@ -479,7 +439,7 @@ FARES = (
 )
 
 
-def test_the_rows_with_the_question_s_words_are_quoted_alone(subtests: pytest.Subtests, embedder: Embedder):
+def test_the_rows_with_the_question_s_words_are_quoted_alone(embedder: Embedder):
     cases = [
         ("What is the night crossing fare for a child?", ["Child 4 to 14"]),
         ("What do children pay in high season?", ["Child 4 to 14"]),
@@ -487,9 +447,8 @@ def test_the_rows_with_the_question_s_words_are_quoted_alone(subtests: pytest.Su
         ("Compare the fares of an adult ticket and a child ticket.", ["Adult", "Child 4 to 14"]),
     ]
     for question, names in cases:
-        with subtests.test(question=question):
-            spoken = sentences(embedder, question, match(FARES, "Fares"))
-            assert [sentence.partition(":")[0] for _, sentence in spoken] == names
+        spoken = sentences(embedder, question, match(FARES, "Fares"))
+        assert [sentence.partition(":")[0] for _, sentence in spoken] == names
 
 
 def test_all_rows_are_quoted_where_the_question_compares_them(embedder: Embedder):
@@ -535,7 +494,7 @@ def test_documents_in_the_language_of_the_question_come_first(embedder: Embedder
     assert answer(embedder, question, english, german).sentences[0].number == 2
 
 
-def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subtests, embedder: Embedder):
+def test_the_newest_value_leads_and_the_older_one_is_noted(embedder: Embedder):
     old, new = (
         match(
             f"The small room costs {price} euros a day.",
@@ -549,13 +508,12 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
         ("de", "Was kostet der small room pro day in euros?", "sagt etwas anderes"),
     ]
     for language, question, otherwise in cases:
-        with subtests.test(question=question):
-            draft = answer(embedder, question, old, new)
-            assert draft.text.removeprefix(f"{INDIRECT_BY_LANGUAGE[language]}\n\n") == (
-                f'"Prices 2026" (2026-03-01): {new.text} [2]\n\n'
-                f'"Prices 2025" (2025-03-01) {otherwise}: "{old.text}" [1]'
-            )
-            assert [sentence.number for sentence in draft.sentences] == [2, 1]
+        draft = answer(embedder, question, old, new)
+        assert draft.text.removeprefix(f"{INDIRECT_BY_LANGUAGE[language]}\n\n") == (
+            f'"Prices 2026" (2026-03-01): {new.text} [2]\n\n'
+            f'"Prices 2025" (2025-03-01) {otherwise}: "{old.text}" [1]'
+        )
+        assert [sentence.number for sentence in draft.sentences] == [2, 1]
 
 
 def test_a_word_of_the_question_may_be_in_a_compound(embedder: Embedder):
@@ -563,7 +521,7 @@ def test_a_word_of_the_question_may_be_in_a_compound(embedder: Embedder):
     assert "Jahresurlaub" in answer(embedder, "Wie lange habe ich Urlaub?", rules).text
 
 
-def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: Embedder):
+def test_a_follow_up_is_answered_by_itself(embedder: Embedder):
     """With the words of the question that it continues, but not with that question's answer."""
     kettle = f"{HUNDRED} It holds 1.7 litres of water."
     offices = "The office in Berlin opens at 8:00. The office in Paris opens at 9:00."
@@ -578,33 +536,21 @@ def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: 
         (offices, "When does the office in Berlin open?", "And in Paris?", "9:00"),
     ]
     for text, previous, question, expected in cases:
-        with subtests.test(question=question):
-            passage = match(text)
-            draft = extract(question, [passage], cite([passage]), partial(embed, embedder), None, previous)
-            (sentence,) = draft.sentences
-            assert expected in sentence.text
+        passage = match(text)
+        draft = extract(question, [passage], cite([passage]), partial(embed, embedder), None, previous)
+        (sentence,) = draft.sentences
+        assert expected in sentence.text
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "is_direct"),
-    [
-        ("Which valve fills the northern tank?", "The valve fills the tank.", False),
-        ("Which valve fills the northern tank?", "- The valve fills the tank.", False),
-        (
-            "Which valve fills the northern tank?",
-            "| Valve | It fills |\n|---|---|\n| Valve V1 | the tank |",
-            True,
-        ),
-        ("Why does the valve fill the northern tank?", "The valve fills the tank because it rains.", True),
-    ],
-)
-def test_a_sentence_answers_directly_from_a_higher_score_than_a_row_and_a_reason(
-    question: str, text: str, is_direct: bool
-):
-    passage = match(text, "Note")
+def test_a_sentence_answers_directly_from_a_higher_score_than_a_row_and_a_reason():
+    def is_direct(text: str, question: str = "Which valve fills the northern tank?") -> bool:
+        passages = [match(text, "Note")]
+        draft = extract(
+            question, passages, cite(passages), lambda texts, _: [[1.0], *[[0.5]] * len(texts[1:])]
+        )
+        return not draft.is_indirect
 
-    def embed(texts: Sequence[str], _: object) -> list[list[float]]:
-        return [[1.0], *([0.5] for _ in texts[1:])]
-
-    draft = extract(question, [passage], cite([passage]), embed)
-    assert draft.is_indirect is not is_direct
+    assert not is_direct("The valve fills the tank.")
+    assert not is_direct("- The valve fills the tank.")
+    assert is_direct("| Valve | It fills |\n|---|---|\n| Valve V1 | the tank |")
+    assert is_direct("The valve fills the tank because it rains.", "Why does it fill the northern tank?")

@@ -21,11 +21,10 @@ from shared.generation.prompt import DEFAULT_SAMPLING, chat_request, render_cont
 from shared.models.chat_gateway import chat_gateway_for
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
-from shared.services import Services
 from shared.text.chat_messages import count_usage
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Match, Sampling, Usage
+from shared.types import GeneratedText, Match, Sampling
 from tests.shared.examples import match, settings
 from tests.stand_in_server import Reply, Request, StandIn
 
@@ -142,14 +141,6 @@ def test_missing_usage_is_counted_locally(subtests: pytest.Subtests):
             assert draft.usage == count_usage([{"content": system}, {"content": user}], "Yes.")
 
 
-def test_chunks_are_fenced_in_order_with_their_titles(service: StandIn):
-    request = request_for(service, KETTLE, TOASTER)
-    assert excerpts(request) == [KETTLE.text, TOASTER.text]
-    nonce, (_, user) = nonce_of(request), contents(request)
-    assert f"<<source-{nonce}>>\nTitle: Kettle manual\n{KETTLE.text}\n<<end-{nonce}>>\n" in user
-    assert f"<<source-{nonce}>>\nTitle: Toaster manual\n{TOASTER.text}\n<<end-{nonce}>>\n" in user
-
-
 def test_the_fence_differs_per_request_and_is_unguessable(service: StandIn):
     nonces = {nonce_of(request_for(service, KETTLE)) for _ in range(20)}
     assert len(nonces) == 20
@@ -216,53 +207,31 @@ def test_if_nothing_fits_the_best_match_is_truncated(service: StandIn):
     assert count_tokens(contents(request)[1]) < 300 + 200
 
 
-def failure(service: StandIn, reply: Reply, requests: int = 1, **fields: Any) -> RagError:
+def failure(reply: Reply, requests: int = 1) -> RagError:
     """The error for that reply, after so many requests. Whatever the upstream said stays inside."""
-    service.replies(reply)
-    with pytest.raises(RagError) as raised:
-        write(service, KETTLE, **fields)
-    assert len(service.requests) == requests
+    with StandIn() as service:
+        service.replies(reply)
+        with pytest.raises(RagError) as raised:
+            write(service, KETTLE)
+        assert len(service.requests) == requests
     assert not re.search("upstream|secret|7f3x", f"{raised.value} {raised.value!r} {raised.value.headers}")
     return raised.value
 
 
-def refusal(status: int, **headers: str) -> Reply:
+@pytest.mark.usefixtures("short_pauses")
+def test_an_unreadable_retry_after_becomes_thirty_seconds():
     error = {"message": f"upstream says {SECRET}", "type": "upstream", "code": "upstream"}
-    return Reply(status=status, json={"error": error}, headers=headers)
-
-
-def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
-        with subtests.test(wait=wait), StandIn() as service:
-            error = failure(service, refusal(429, **({} if wait is None else {"Retry-After": wait})), 3)
-            assert error.headers == {"Retry-After": "30"}
+        headers: dict[str, str] = {} if wait is None else {"Retry-After": wait}
+        refused = failure(Reply(status=429, json={"error": error}, headers=headers), 3)
+        assert refused.headers == {"Retry-After": "30"}
 
 
-def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
-    cases: dict[str, tuple[Reply, int]] = {
-        "dropped": (Reply(drop=True), 1),
-        "list": (Reply(json=[]), 1),
-        "null choices": (Reply(json={"choices": None}), 1),
-        "error with 200": (Reply(json={"error": {"message": "upstream"}}), 2),
-        "no json": (Reply(body=b"{upstream"), 1),
-        "empty body": (Reply(body=b""), 1),
-    }
-    for case, (reply, requests) in cases.items():
-        with subtests.test(case), StandIn() as service:
-            assert type(failure(service, reply, requests)) is GenerationFailed
-    with StandIn() as service, pytest.raises(GenerationFailed):
-        write(service, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
-
-
-def test_without_a_key_answers_are_extracted_and_labelled():
-    writer = Services(settings()).generator
-    assert isinstance(writer, Extractive)
-    assert writer.model == "extractive"
-    draft = extracted(writer, KETTLE, TOASTER)
-    assert draft.model == "extractive"
-    read = sum(map(count_tokens, (QUESTION, KETTLE.text, TOASTER.text)))
-    assert draft.usage == Usage(read, count_tokens(draft.text))
-    assert draft.text.startswith('"Kettle manual": The kettle switches off at 100 degrees. [1]')
+def test_a_malformed_answer_is_a_failure():
+    replies = [Reply(drop=True), Reply(json=[]), Reply(json={"choices": None})]
+    for reply in (*replies, Reply(body=b"{upstream"), Reply(body=b"")):
+        assert type(failure(reply)) is GenerationFailed
+    assert type(failure(Reply(json={"error": {"message": "upstream"}}), 2)) is GenerationFailed
 
 
 def test_extraction_reads_at_most_the_context_window(embedder: Embedder):

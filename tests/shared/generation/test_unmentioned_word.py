@@ -102,11 +102,7 @@ def test_a_version_that_only_the_excerpt_mentions_is_not_called_unmentioned():
 
 # The passage is on the subject, and lacks the noun.
 UNMENTIONED = [
-    (
-        "How many employees did Kestrel Foods have in 2025?",
-        "Kestrel Foods made 62 euros in 2025.",
-        "employees",
-    ),
+    ("How many employees did Kestrel have in 2025?", "Kestrel made 62 euros in 2025.", "employees"),
     ("What was Corvane's marketing budget in 2025?", "Corvane sold 9 licences in 2025.", "marketing"),
     ("Which insurance must Norwick maintain?", "Norwick is the supplier of the cranes.", "insurance"),
     ("Which carrier brings the rollers of the order?", "The rollers are of steel and red.", "carrier"),

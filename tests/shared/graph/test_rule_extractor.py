@@ -27,6 +27,11 @@ PIECES = [
 texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=40).map(" ".join)
 
 
+def subjects_of(extraction: Extraction) -> set[str]:
+    bounded(extraction)
+    return {name.name for name in extraction.names if name.weight == 1}
+
+
 def bounded(extraction: Extraction) -> None:
     assert len(extraction.names) <= MAX_NAMES
     assert len(extraction.relations) <= MAX_RELATIONS
@@ -67,14 +72,13 @@ ADVERSE = [
 
 
 @pytest.mark.parametrize("size", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
-def test_an_adversarial_text_is_processed_to_its_end(size: int, subtests: pytest.Subtests):
+def test_an_adversarial_text_is_processed_to_its_end(size: int):
     for part in ADVERSE:
-        with subtests.test(part=part):
-            text = part * (size // len(part))
-            started = process_time()
-            bounded(read(text, "Ab Bc"))
-            # Time linear in the text is a tenth of that.
-            assert process_time() - started < size / 20_000
+        text = part * (size // len(part))
+        started = process_time()
+        bounded(read(text, "Ab Bc"))
+        # Time linear in the text is a tenth of that.
+        assert process_time() - started < size / 20_000
 
 
 def test_a_chunk_with_thousands_of_names_is_bounded():
@@ -99,12 +103,8 @@ SUBJECTS = {
 }
 
 
-def test_the_sender_of_a_mail_is_its_subject(subtests: pytest.Subtests):
-    for text, subjects in SUBJECTS.items():
-        with subtests.test(text=text[:60]):
-            extraction = read(text, "note 17")
-            assert {name.name for name in extraction.names if name.weight == 1} == subjects
-            bounded(extraction)
+def test_the_sender_of_a_mail_is_its_subject():
+    assert {text: subjects_of(read(text, "note 17")) for text in SUBJECTS} == SUBJECTS
 
 
 def test_the_address_behind_a_name_is_the_same_person():
@@ -159,7 +159,7 @@ def test_a_quoted_name_keeps_its_inner_names():
 NEUTRAL = "Note 17"
 
 
-def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(subtests: pytest.Subtests):
+def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title():
     rows = [
         ("Harry & Son is a 1984 drama film.", {"Harry & Son"}),
         ("Interview with a Hitman was a film of 2012.", {"Interview with a Hitman"}),
@@ -184,9 +184,7 @@ def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(su
         ("Our Kettle is the best.", set()),
         ("Most of what we sell is a service.", set()),
     ]  # fmt: skip
-    for text, subjects in rows:
-        with subtests.test(text=text):
-            assert {name.name for name in read(text, NEUTRAL).names if name.weight == 1} == subjects
+    assert [(text, subjects_of(read(text, NEUTRAL))) for text, _ in rows] == rows
 
 
 MAIL = "From: ann@x.example\nSubject: {}\nTo: bob@x.example\n\nHi"
@@ -206,12 +204,8 @@ FIRST_LINES = [
 ]
 
 
-def test_the_first_lines_name_the_subject_of_a_text_with_a_neutral_title(subtests: pytest.Subtests):
-    for text, subjects in FIRST_LINES:
-        with subtests.test(text=text):
-            extraction = read(text, NEUTRAL)
-            assert {name.name for name in extraction.names if name.weight == 1} == subjects
-            bounded(extraction)
+def test_the_first_lines_name_the_subject_of_a_text_with_a_neutral_title():
+    assert [(text, subjects_of(read(text, NEUTRAL))) for text, _ in FIRST_LINES] == FIRST_LINES
 
 
 def test_a_name_inside_a_subject_line_stays_a_name():
@@ -224,7 +218,7 @@ def test_a_later_chunk_has_no_subject_of_its_own():
     assert all(name.weight < 1 for name in (*first.names, *second.names))
 
 
-def test_a_title_in_lower_case_is_a_name_where_the_text_introduces_it(subtests: pytest.Subtests):
+def test_a_title_in_lower_case_is_a_name_where_the_text_introduces_it():
     rows = [
         ("Paris, texas", "Paris, texas is a film."),
         ("one; two", "one; two is a song."),
@@ -234,6 +228,5 @@ def test_a_title_in_lower_case_is_a_name_where_the_text_introduces_it(subtests: 
         ("jest runner", '"Jest runner", a tool, owns the tests.'),
     ]
     for title, text in rows:
-        with subtests.test(title=title):
-            assert title_subject(title, text) == Mention(0, len(title), title, "name")
-            assert title_subject(title, "We met them there.") is None
+        assert title_subject(title, text) == Mention(0, len(title), title, "name")
+        assert title_subject(title, "We met them there.") is None

@@ -33,11 +33,8 @@ class Endpoint:
         return self._reply(body) if is_refused else good_reply(body, self._answer)
 
     def _reply(self, body: dict[str, Any]) -> Reply:
-        status, headers, whole = (
-            self.way.get("status", 200),
-            self.way.get("headers", {}),
-            self.way.get("body"),
-        )
+        status, headers = self.way.get("status", 200), self.way.get("headers", {})
+        whole = self.way.get("body")
         if (events := self.way.get("events")) is not None:
             # The same parts are no answer to a request without a stream.
             return stream_of(events) if body.get("stream") else good_reply(body, self._answer)

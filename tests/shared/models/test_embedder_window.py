@@ -35,15 +35,7 @@ OLLAMA_INFO = {
     "general.architecture": "nomic-bert", "nomic-bert.context_length": 2048,
     "nomic-bert.embedding_length": 768,
 }  # fmt: skip
-OLLAMA_FAMILY = {"family": "nomic-bert", "parameter_size": "137M"}
-OLLAMA_DETAILS = Reply(
-    json={
-        "modelfile": "…",
-        "details": OLLAMA_FAMILY,
-        "model_info": OLLAMA_INFO,
-        "capabilities": ["embedding"],
-    }
-)
+OLLAMA_DETAILS = Reply(json={"modelfile": "…", "model_info": OLLAMA_INFO, "capabilities": ["embedding"]})
 TEI = Reply(json={"model_id": "intfloat/multilingual-e5-small", "max_input_length": 512})
 SERVERS = {
     "vllm": ("BAAI/bge-m3", [VLLM], 8192),

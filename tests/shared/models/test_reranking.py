@@ -39,27 +39,20 @@ class Broken:
 MATCHES = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
 
 
-def test_matches_are_ordered_by_relevance_which_is_their_score(subtests: pytest.Subtests):
+def test_matches_are_ordered_by_relevance_which_is_their_score():
     cases = {
         "in order": ((0.2, 0.9, 0.1, 0.5), "bdac", [0.9, 0.5, 0.2, 0.1]),
         "equal ones keep their order": ((0.5, 0.5, 0.7, 0.5), "cabd", [0.7, 0.5, 0.5, 0.5]),
         "clamped to 0 and 1 after ordering": ((-3.0, -1.0, 2.0, 7.0), "dcba", [1.0, 1.0, 0.0, 0.0]),
     }
     for case, (relevance, order, scores) in cases.items():
-        with subtests.test(case):
-            table = Table(**dict(zip("abcd", relevance, strict=True)))
-            reranking = rerank(table, "a question", SearchResult(MATCHES, None, 0))
-            assert [entry.text for entry in reranking.matches] == [*order]
-            assert [entry.score for entry in reranking.matches] == scores
-            assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
-
-
-def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
-    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(MATCHES, None, 0))
-    assert {entry.text: entry.similarity for entry in reranking.matches} == {
-        entry.text: entry.similarity for entry in MATCHES
-    }
-    assert {entry.chunk_id for entry in reranking.matches} == {entry.chunk_id for entry in MATCHES}
+        table = Table(**dict(zip("abcd", relevance, strict=True)))
+        reranking = rerank(table, "a question", SearchResult(MATCHES, None, 0))
+        assert [entry.text for entry in reranking.matches] == [*order], case
+        assert [entry.score for entry in reranking.matches] == scores, case
+        assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
+        unchanged = {entry.chunk_id: entry.similarity for entry in MATCHES}
+        assert {entry.chunk_id: entry.similarity for entry in reranking.matches} == unchanged
 
 
 def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
@@ -101,21 +94,19 @@ def test_without_a_provider_there_is_no_reranker():
     assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
 
 
-def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(subtests: pytest.Subtests):
+def test_a_provider_with_a_key_uses_its_default_or_the_configured_model():
     for provider in HOSTED:
-        with subtests.test(provider=provider):
-            for own, model in (({}, APIS[provider].model), ({"rag_rerank_model": "another"}, "another")):
-                reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x", **own)
-                assert isinstance(reranker, HostedReranker)
-                assert reranker.model == model
+        for own, model in (({}, APIS[provider].model), ({"rag_rerank_model": "another"}, "another")):
+            reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x", **own)
+            assert isinstance(reranker, HostedReranker)
+            assert reranker.model == model
 
 
-def test_a_provider_without_a_key_is_always_refused(subtests: pytest.Subtests):
+def test_a_provider_without_a_key_is_always_refused():
     for provider in HOSTED:
-        with subtests.test(provider=provider):
-            for enabled in (True, False):
-                message = refusal(rag_rerank_provider=provider, rag_rerank_enabled=enabled)
-                assert message.startswith("RAG_RERANK_API_KEY: not set")
+        for enabled in (True, False):
+            message = refusal(rag_rerank_provider=provider, rag_rerank_enabled=enabled)
+            assert message.startswith("RAG_RERANK_API_KEY: not set")
 
 
 def test_settings_without_effect_are_refused(subtests: pytest.Subtests):

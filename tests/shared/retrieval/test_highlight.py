@@ -2,7 +2,6 @@
 
 from time import thread_time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +31,7 @@ def test_a_highlight_is_the_document_s_text_at_its_offsets(text: str, question: 
     assert bool(passage.text) == bool(text.strip())
 
 
-def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
+def test_the_relevant_sentence_is_highlighted():
     cases: list[tuple[str, str]] = [
         ("When does the kettle switch off?", "The kettle switches off at 100 degrees."),
         ("How many grams does it weigh?", "It weighs 900 grams."),
@@ -41,9 +40,7 @@ def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
         ("What colours are there, reds?", "It comes in red."),
         ("litres and grams", "The kettle holds 1.7 litres of water. It weighs 900 grams."),
     ]
-    for question, expected in cases:
-        with subtests.test(question=question, expected=expected):
-            assert expected in highlight(match(KETTLE), question).text
+    assert [case for case in cases if case[1] not in highlight(match(KETTLE), case[0]).text] == []
 
 
 def test_a_short_word_is_highlighted_in_its_plural():
@@ -52,12 +49,11 @@ def test_a_short_word_is_highlighted_in_its_plural():
         assert highlight(match(text), question).text == "Vans are lashed on deck two."
 
 
-def test_without_a_common_word_the_first_whole_sentences_are_highlighted(subtests: pytest.Subtests):
+def test_without_a_common_word_the_first_whole_sentences_are_highlighted():
     for question in ("Who won the world cup?", "", "?", "the of and"):
-        with subtests.test(question=question):
-            text = "# Title\n" + "One sentence stands here as well. " * 20
-            passage = highlight(match(text), question)
-            assert passage.text == ("One sentence stands here as well. " * 8).strip()
+        text = "# Title\n" + "One sentence stands here as well. " * 20
+        passage = highlight(match(text), question)
+        assert passage.text == ("One sentence stands here as well. " * 8).strip()
 
 
 def test_a_heading_is_highlighted_only_if_nothing_else_matches():

@@ -1,7 +1,5 @@
 """Identifiers and questions."""
 
-import pytest
-
 from shared.retrieval.identifier_lookup import has_identifier
 from shared.text.identifiers import identifier_in
 from tests.shared.examples import match
@@ -27,8 +25,7 @@ def test_an_identifier_matches_text_and_title_in_any_case():
     assert not has_identifier(match("The review of INC 4821."), "INC-4821")
 
 
-def test_a_part_of_a_longer_identifier_does_not_match(subtests: pytest.Subtests):
+def test_a_part_of_a_longer_identifier_does_not_match():
     for identifier, text in (("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")):
-        with subtests.test(identifier=identifier, text=text):
-            assert not has_identifier(match(f"The review of {text} is done."), identifier)
-            assert has_identifier(match(f"The review of ({identifier.lower()}), at last."), identifier)
+        assert not has_identifier(match(f"The review of {text} is done."), identifier)
+        assert has_identifier(match(f"The review of ({identifier.lower()}), at last."), identifier)

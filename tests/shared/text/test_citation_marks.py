@@ -3,7 +3,6 @@
 import re
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,11 +28,10 @@ UNCHANGED = [
 HOSTILE = st.text(st.sampled_from('[]［】 12,\n"“”():-Fees2026-01-01'), max_size=60)
 
 
-def test_only_lookalikes_of_markers_are_changed(subtests: pytest.Subtests):
+def test_only_lookalikes_of_markers_are_changed():
     for text, escaped in {**ESCAPED, **{text: text for text in UNCHANGED}}.items():
-        with subtests.test(text=text):
-            assert escape_marks(text) == escaped
-            assert len(escaped) == len(text)
+        assert escape_marks(text) == escaped
+        assert len(escaped) == len(text)
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=4), HOSTILE)
@@ -47,14 +45,8 @@ def test_a_paragraph_has_one_heading_and_one_marker_whatever_it_quotes(texts: li
 
 def test_the_search_for_markers_is_linear():
     """Where it were not, these would take hours."""
-    units = (
-        "[" + "1" * 400_000,
-        "[" * 400_000,
-        "【1" * 200_000,
-        "[ " * 200_000 + "1",
-        '" (2026-01-01)' * 30_000,
-    )
-    for text in units:
+    brackets = "[" + "1" * 400_000, "[" * 400_000, "【1" * 200_000, "[ " * 200_000 + "1"
+    for text in (*brackets, '" (2026-01-01)' * 30_000):
         started = time.thread_time()
         assert escape_marks(text) == text
         assert time.thread_time() - started < 2

@@ -1,7 +1,5 @@
 """The language of a question, told by its function words."""
 
-import pytest
-
 from shared.generation.refusal_texts import INSUFFICIENT, RAG_INSUFFICIENT, insufficient
 from shared.text.language_detection import clear_language_of, language_of
 
@@ -46,11 +44,9 @@ QUESTIONS = {
 }  # fmt: skip
 
 
-def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytest.Subtests):
+def test_a_question_s_language_is_detected_by_its_function_words():
     for language, questions in QUESTIONS.items():
-        for question in questions:
-            with subtests.test(question=question):
-                assert language_of(question) == language
+        assert [question for question in questions if language_of(question) != language] == []
 
 
 def test_a_short_german_question_is_clearly_german():

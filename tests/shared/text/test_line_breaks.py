@@ -49,17 +49,16 @@ OWN_LINES = {
 
 
 @pytest.mark.parametrize("prefix", ["", "    ", "> ", "> > "])
-def test_wrapped_lines_are_one(subtests: pytest.Subtests, prefix: str):
+def test_wrapped_lines_are_one(prefix: str):
     for width in (62, 72, 80, 100):
-        with subtests.test(width=width):
-            text = textwrap.fill(PARAGRAPH, width, initial_indent=prefix, subsequent_indent=prefix)
-            joined = unwrapped(text)
-            assert "\n" not in joined
-            assert len(joined) == len(text)
-            assert " ".join(joined.removeprefix(prefix).split()) == PARAGRAPH
-            shown = [" ".join(joined[item.start : item.end].split()) for item in sentences(text)]
-            expected = [PARAGRAPH[item.start : item.end] for item in sentences(PARAGRAPH)]
-            assert [one.removeprefix(prefix) for one in shown] == expected
+        text = textwrap.fill(PARAGRAPH, width, initial_indent=prefix, subsequent_indent=prefix)
+        joined = unwrapped(text)
+        assert "\n" not in joined
+        assert len(joined) == len(text)
+        assert " ".join(joined.removeprefix(prefix).split()) == PARAGRAPH
+        shown = [" ".join(joined[item.start : item.end].split()) for item in sentences(text)]
+        expected = [PARAGRAPH[item.start : item.end] for item in sentences(PARAGRAPH)]
+        assert [one.removeprefix(prefix) for one in shown] == expected
 
 
 @pytest.mark.parametrize("number", ["11 litres.", "$2.25.", "€ 40 in the hall.", "2019, at the latest."])

@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,34 +63,15 @@ def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
     return counts
 
 
-@pytest.fixture(scope="module")
-def corpus() -> list[tuple[str, int, dict[str, int]]]:
-    """Name, bound and true counts of every document of the demo."""
-    documents = [file.document for file, _ in demo_files()]
-    counts = true_counts([document.text for document in documents])
-    return [
-        (document.external_id or "", count_tokens(document.text), count)
-        for document, count in zip(documents, counts, strict=True)
-    ]
-
-
-@pytest.fixture(scope="module")
-def odd() -> dict[str, dict[str, int]]:
-    return dict(zip(ODD, true_counts(list(ODD.values())), strict=True))
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_demo_document_exceeds_its_estimated_tokens_and_few_are_wasted(
-    corpus: list[tuple[str, int, dict[str, int]]], encoding: str
-):
-    below = {name: (bound, count[encoding]) for name, bound, count in corpus if bound < count[encoding]}
-    assert below == {}
-    ratio = sum(bound for _, bound, _ in corpus) / sum(count[encoding] for _, _, count in corpus)
-    assert 1 <= ratio < 1.5, "less than a third of the window is wasted"
-
-
-def test_no_unusual_text_exceeds_its_estimated_tokens(odd: dict[str, dict[str, int]]):
-    assert [(name, text) for name, text in ODD.items() if count_tokens(text) < max(odd[name].values())] == []
+def test_no_text_exceeds_its_estimated_tokens_and_few_are_wasted_on_the_demo_documents():
+    documents = {file.document.external_id or "": file.document.text for file, _ in demo_files()}
+    texts = documents | ODD
+    bounds = {name: count_tokens(text) for name, text in texts.items()}
+    counts = dict(zip(texts, true_counts([*texts.values()]), strict=True))
+    assert {name: bounds[name] for name in texts if bounds[name] < max(counts[name].values())} == {}
+    for encoding in ENCODINGS:
+        ratio = sum(bounds[name] for name in documents) / sum(counts[name][encoding] for name in documents)
+        assert 1 <= ratio < 1.5, "less than a third of the window is wasted"
 
 
 def test_a_longer_text_never_has_fewer_tokens():

@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, with_context
-from shared.errors import InvalidRequest
 from shared.text.chat_messages import FRAME_TOKENS
 from shared.text.token_count import count_tokens
 from shared.types import Usage
@@ -33,13 +30,9 @@ def test_requests_without_retrieval_bypass_the_documents():
     cases: list[tuple[Conversation, bool]] = [
         (conversation_of(user("Hello")), False),
         (conversation_of(user("Hello"), index=None), True),
-        (conversation_of(user("Hello"), tools=[{}]), True),
-        (conversation_of(user("Hello"), functions=[{}]), True),
         (conversation_of(user("Hello"), tools=[], functions=None), False),
         (conversation_of(SYSTEM, DEVELOPER, assistant(None), user("Hello")), False),
-        (conversation_of({"role": "tool", "content": "x"}, user("Hello")), True),
         (conversation_of(user([{"type": "text", "text": "Hello"}, "there"])), False),
-        (conversation_of(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
         (conversation_of(user([{"type": "text"}])), True),
         (conversation_of(user([{"type": "text", "text": 7}])), True),
         (conversation_of(user([{"type": "image_url", "text": "b"}])), True),
@@ -58,13 +51,6 @@ def test_the_question_is_the_user_s_last_message():
         ([user("a\0b\ud800c")], "ab?c"),
     ]
     assert [(messages, conversation_of(*messages).question()) for messages, _ in cases] == cases
-
-
-def test_a_request_without_a_question_is_refused(subtests: pytest.Subtests):
-    for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
-        refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
-        with subtests.test(messages=messages), refused:
-            conversation_of(*messages).question()
 
 
 def test_the_prompt_has_instructions_history_documents_and_question_in_order():
@@ -97,19 +83,17 @@ def test_older_turns_are_dropped_first_and_instructions_never():
         assert request["messages"][1:-1] == [SYSTEM, *entries], budget
 
 
-def test_missing_usage_is_counted_for_answers_of_any_form(subtests: pytest.Subtests):
+def test_missing_usage_is_counted_for_answers_of_any_form():
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
     for text in cases:
-        with subtests.test(text=text):
-            answer = {"choices": [{"message": assistant("Yes.")}], "usage": text}
-            usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
-            read = FRAME_TOKENS + count_tokens("Hello")
-            assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
+        answer = {"choices": [{"message": assistant("Yes.")}], "usage": text}
+        usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
+        read = FRAME_TOKENS + count_tokens("Hello")
+        assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
     answers: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
     for choices in answers:
-        with subtests.test(choices=choices):
-            usage = response.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
-            assert usage["completion_tokens"] == 0
+        usage = response.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
+        assert usage["completion_tokens"] == 0
 
 
 def test_a_streamed_answer_equals_the_complete_one():

@@ -30,13 +30,6 @@ def test_citations_are_numbered_by_first_use():
     assert [(cited.number, cited.match.chunk_id) for cited in composer.citations] == [(1, "c2"), (2, "c0")]
 
 
-def test_without_markers_the_references_are_still_returned():
-    composer = Composer(MATCHES, cites=False)
-    composer.add(supported_sentence("Two.", 2))
-    assert composer.text == "Two."
-    assert [reference.number for reference in composer.sentences[0].references] == [1]
-
-
 def test_a_dropped_sentence_passes_its_paragraph_break_on():
     composer = Composer(MATCHES, cites=False)
     composer.add(supported_sentence("First.", 0))

@@ -39,17 +39,15 @@ PARTS = [
 ]  # fmt: skip
 
 
-def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subtests):
+def test_without_a_model_a_question_is_decomposed_by_rules():
     for question, parts in PARTS:
-        with subtests.test(question=question):
-            queries = parts or [question]
-            assert [part.query for part in plan_by_rules(question)] == queries
+        queries = parts or [question]
+        assert [part.query for part in plan_by_rules(question)] == queries
 
 
-def test_a_long_question_is_decomposed_at_once(subtests: pytest.Subtests):
+def test_a_long_question_is_decomposed_at_once():
     for question in ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]:
-        with subtests.test(question=question[:10]):
-            assert len(plan_by_rules(question)) >= 1
+        assert len(plan_by_rules(question)) >= 1
 
 
 def plan(*queries: str) -> dict[str, Any]:

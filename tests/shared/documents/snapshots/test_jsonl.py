@@ -67,21 +67,18 @@ NO_RECORDS = {
     "a number for a text": line("document", {**DOCUMENT, "title": 1}),
     "brackets without end": b"[" * 100_000 + b"\n",
 }
+TOO_LONG = b64encode(b"\1" * 6146).decode()
+NO_EMBEDDINGS = {
+    f"the embedding {embedding[:8]}": line("document", DOCUMENT)
+    + line("chunk", {**CHUNK, "embedding": embedding})
+    for embedding in ("", "!", "AA==", "AAAA", b64encode(b"\x7c\0").decode(), TOO_LONG)
+}
 
 
 def test_a_malformed_line_is_refused(subtests: pytest.Subtests):
-    for fault, text in NO_RECORDS.items():
+    for fault, text in {**NO_RECORDS, **NO_EMBEDDINGS}.items():
         with subtests.test(fault), pytest.raises(SnapshotRefused, match="a line cannot be read"):
             read_lines([text])
-
-
-def test_an_invalid_embedding_is_refused(subtests: pytest.Subtests):
-    too_long = b64encode(b"\1" * 6146).decode()
-    for embedding in ("", "!", "AA==", "AAAA", b64encode(b"\x7c\0").decode(), too_long):
-        lines = [line("document", DOCUMENT), line("chunk", {**CHUNK, "embedding": embedding})]
-        refused = pytest.raises(SnapshotRefused, match="a line cannot be read")
-        with subtests.test(embedding=embedding), refused:
-            read_lines(lines)
 
 
 def test_counts_other_than_the_manifest_s_are_refused(subtests: pytest.Subtests):

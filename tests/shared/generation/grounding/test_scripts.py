@@ -1,7 +1,5 @@
 """Answers in scripts that put no spaces between words, and the marks that end sentences in others."""
 
-import pytest
-
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
@@ -16,15 +14,14 @@ OTHER_WORDS = [
 ]  # fmt: skip
 
 
-def test_a_source_without_spaces_supports_its_paraphrase_and_no_changed_word(subtests: pytest.Subtests):
+def test_a_source_without_spaces_supports_its_paraphrase_and_no_changed_word():
     paraphrases = ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]
-    for verdict, texts in ((Verdict.SUPPORTED, paraphrases), (Verdict.UNSUPPORTED, OTHER_WORDS)):
-        for text in texts:
-            with subtests.test(sentence=text):
-                assert CHECKER.check(text).verdict is verdict
+    supported = [
+        text for text in paraphrases + OTHER_WORDS if CHECKER.check(text).verdict is Verdict.SUPPORTED
+    ]
+    assert supported == paraphrases
 
 
-def test_marks_of_other_scripts_end_a_sentence(subtests: pytest.Subtests):
+def test_marks_of_other_scripts_end_a_sentence():
     for text in ["केतली बंद है। पानी गर्म है।", "الماء ساخن؟ نعم الماء ساخن", "پانی گرم ہے۔ چائے تیار ہے۔"]:
-        with subtests.test(text=text):
-            assert len(checked(CHECKER, text)) == 2
+        assert len(checked(CHECKER, text)) == 2, text

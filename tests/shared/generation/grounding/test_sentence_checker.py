@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -48,12 +47,11 @@ SUPPORTED_SENTENCES = [
 ]
 
 
-def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
+def test_a_paraphrase_of_a_source_is_supported():
     for sentence in SUPPORTED_SENTENCES:
-        with subtests.test(sentence=sentence):
-            result = check(sentence)
-            assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())
-            assert 1 <= len(result.evidence) <= 3
+        result = check(sentence)
+        assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())
+        assert 1 <= len(result.evidence) <= 3
 
 
 UNSUPPORTED_SENTENCES = [
@@ -81,13 +79,12 @@ UNSUPPORTED_SENTENCES = [
 ]
 
 
-def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
+def test_an_unsupported_sentence_has_a_reason():
     for sentence, reason in UNSUPPORTED_SENTENCES:
-        with subtests.test(sentence=sentence):
-            result = check(sentence)
-            assert result.verdict is Verdict.UNSUPPORTED
-            assert reason in result.reasons
-            assert result.evidence == ()
+        result = check(sentence)
+        assert result.verdict is Verdict.UNSUPPORTED
+        assert reason in result.reasons
+        assert result.evidence == ()
 
 
 FRAMES = [
@@ -105,11 +102,9 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-def test_a_sentence_without_a_claim_is_a_frame(subtests: pytest.Subtests):
+def test_a_sentence_without_a_claim_is_a_frame():
     for verdict, cases in ((Verdict.FRAME, FRAMES), (Verdict.UNSUPPORTED, CLAIMS)):
-        for sentence in cases:
-            with subtests.test(sentence=sentence):
-                assert check(sentence).verdict is verdict
+        assert {sentence: check(sentence).verdict for sentence in cases} == dict.fromkeys(cases, verdict)
 
 
 def test_the_evidence_is_at_its_offsets_in_the_document():
@@ -139,12 +134,11 @@ SENTENCES_WITH_MARKERS = [
 ]
 
 
-def test_markers_are_not_shown(subtests: pytest.Subtests):
+def test_markers_are_not_shown():
     for text in SENTENCES_WITH_MARKERS:
-        with subtests.test(sentence=text):
-            result = check(text)
-            assert result.text == "The kettle switches off at 100 degrees."
-            assert result.verdict is Verdict.SUPPORTED
+        result = check(text)
+        assert result.text == "The kettle switches off at 100 degrees."
+        assert result.verdict is Verdict.SUPPORTED
 
 
 def test_a_document_s_own_date_may_be_stated():

@@ -2,10 +2,6 @@
 
 from itertools import chain
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as some
-
 from shared.ingestion.filter_fields import fields_of
 from shared.retrieval.query.document_families import KINDS, Family, family_of
 
@@ -30,10 +26,8 @@ SILENT = (
 )  # fmt: skip
 
 
-def test_a_question_s_words_indicate_the_family(subtests: pytest.Subtests):
-    for question, family, word in QUESTIONS:
-        with subtests.test(question=question):
-            assert family_of(question) == (family, word)
+def test_a_question_s_words_indicate_the_family():
+    assert [(question, *(family_of(question) or ())) for question, _, _ in QUESTIONS] == QUESTIONS
 
 
 def test_words_in_another_sense_indicate_no_kind():
@@ -54,10 +48,3 @@ def test_no_kind_is_in_two_families():
 def test_every_kind_is_a_valid_document_kind():
     for kind in chain.from_iterable(KINDS.values()):
         assert fields_of({"source_type": kind})["source_type"] == kind
-
-
-@given(some.text())
-def test_the_matched_word_is_in_the_question(text: str):
-    family = family_of(text)
-    if family:
-        assert set(family[1].split()) <= set(text.split()) or family[1] in text
