@@ -56,23 +56,21 @@ def _texts(node: ast.expr, function: ast.AST, names: dict[str, object]) -> list[
     return []
 
 
-def _calls(path: Path) -> Iterator[tuple[str, ast.Call, ast.AST, dict[str, object]]]:
-    """The calls of a name with arguments in a module's functions: the name, the call, its function and the
-    module's names."""
+def _calls(path: Path) -> Iterator[tuple[ast.Call, ast.AST, dict[str, object]]]:
+    """The calls with arguments in a module's functions, each with its function and the module's names."""
     names = vars(import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)))
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for part in ast.walk(function):
-                if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.args:
-                    yield part.func.id, part, function, names
+            calls = (part for part in ast.walk(function) if isinstance(part, ast.Call) and part.args)
+            yield from ((call, function, names) for call in calls)
 
 
 def _from_python(path: Path) -> Iterator[Message]:
     for error in vars(errors).values() if path == Path(errors.__file__) else ():
         if isinstance(error, type) and issubclass(error, RagError) and error not in NEVER_SENT:
             yield error.code, str(error.status), error.__doc__ or ""
-    for name, call, function, names in _calls(path):
-        error = names.get(name)
+    for call, function, names in _calls(path):
+        error = names.get(ast.unparse(call.func))
         if isinstance(error, type) and issubclass(error, RagError):
             codes = [key.value for key in call.keywords if key.arg == "code"]
             code = [text for value in codes for text in _texts(value, function, names)]
@@ -82,8 +80,8 @@ def _from_python(path: Path) -> Iterator[Message]:
 
 def _from_wire_models(path: Path) -> Iterator[Message]:
     """The rules of validators: their ValueErrors, which app.py puts after the field's name."""
-    for name, call, function, names in _calls(path):
-        if name == "ValueError":
+    for call, function, names in _calls(path):
+        if ast.unparse(call.func) == "ValueError":
             for text in _texts(call.args[0], function, names):
                 yield "invalid_request", "400", f"{{field}}: {text}"
 
