@@ -98,7 +98,7 @@ def test_a_command_whose_reader_has_left_ends_without_a_traceback(folder: Path):
             stderr=subprocess.PIPE,
             check=False,
             cwd=ROOT,
-            timeout=60,
+            timeout=600,
         )
     assert (process.returncode, process.stderr) == (0, b"")
 
