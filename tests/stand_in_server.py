@@ -104,6 +104,9 @@ class StandIn:
             def do_HEAD(self) -> None:
                 stand_in._serve(self)
 
+            def do_OPTIONS(self) -> None:
+                stand_in._serve(self)
+
             def do_PATCH(self) -> None:
                 stand_in._serve(self)
 

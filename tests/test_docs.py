@@ -194,15 +194,6 @@ def test_readme_contributing_installation_and_edge_function_stay_short():
     assert len((ROOT / "supabase/functions/rag/index.ts").read_text().splitlines()) <= 40
 
 
-def test_only_the_functions_for_vault_and_realtime_are_security_definer():
-    files = (ROOT / "sql").rglob("*.sql")
-    counts = {path.name: path.read_text().lower().count("security definer") for path in files}
-    assert {name: count for name, count in counts.items() if count} == {
-        "50_vault.sql": 3,
-        "70_realtime.sql": 1,
-    }
-
-
 def test_the_benchmarks_show_the_latest_figures():
     text = benchmarks_page.PAGE.read_text()
     assert set(re.findall(r"<!-- table: ([\w-]+) -->", text)) == set(benchmarks_page.TABLES)

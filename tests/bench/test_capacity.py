@@ -1,12 +1,11 @@
 """Capacity of a deployment: the formula by hand, and the example of docs/capacity.md."""
 
 import shlex
-import subprocess
 import sys
 
 import pytest
 
-from bench.capacity import PARTS, TERMS, Load, estimate
+from bench.capacity import PARTS, TERMS, Load, estimate, main
 from local import ROOT
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text()
@@ -37,8 +36,10 @@ def test_many_questions_need_processors_and_too_much_has_no_instance():
     assert instances == ["Micro", "XL", None]
 
 
-def test_the_example_of_the_page_is_what_the_command_prints():
+def test_the_example_of_the_page_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     (command,) = [line for line in PAGE.splitlines() if "-m bench.capacity " in line]
-    own = [sys.executable, *shlex.split(command)[1:]]
-    process = subprocess.run(own, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert process.stdout.strip() in PAGE
+    monkeypatch.setattr(sys, "argv", shlex.split(command)[2:])
+    main()
+    assert capsys.readouterr().out.strip() in PAGE

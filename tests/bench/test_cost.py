@@ -1,12 +1,11 @@
 """The cost of a thousand calls: the formula, and the example of docs/cost.md from the recorded figures."""
 
 import shlex
-import subprocess
 import sys
 
 import pytest
 
-from bench.cost import CALLS, UNITS, Prices, measured
+from bench.cost import CALLS, UNITS, Prices, main, measured
 from local import ROOT
 
 PAGE = (ROOT / "docs" / "cost.md").read_text()
@@ -24,11 +23,13 @@ def test_the_cost_of_a_thousand_calls_by_hand():
     assert answer == pytest.approx({"compute": 1200, "requests": 500, "embedding": 0.03, "model": 4.5})
 
 
-def test_the_example_of_the_page_is_what_the_command_prints():
+def test_the_example_of_the_page_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     (command,) = [line for line in PAGE.splitlines() if line.startswith("python -m bench.cost ")]
-    own = [sys.executable, *shlex.split(command)[1:]]
-    process = subprocess.run(own, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert process.stdout.strip() in PAGE
+    monkeypatch.setattr(sys, "argv", shlex.split(command)[2:])
+    main()
+    assert capsys.readouterr().out.strip() in PAGE
 
 
 def test_the_page_has_the_recorded_figures():

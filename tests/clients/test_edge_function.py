@@ -16,8 +16,10 @@ from tests.clients.test_supabase_clients import KETTLE, given_for
 from tests.conftest import People
 from tests.external_programs import run_node
 from tests.functions.test_rag_search import tell
-from tests.stand_in_server import Reply, StandIn
+from tests.stand_in_server import Reply, Request, StandIn
 
+# Headers of the deployment that the tests read.
+PASSED = ("Content-Type", "Access-Control-Allow-Origin")
 FUNCTION = ROOT / "supabase" / "functions" / "rag" / "index.ts"
 
 
@@ -48,16 +50,38 @@ def edge_function(deployment: str, folder: Path) -> Iterator[str]:
         child.stop()
 
 
+@pytest.fixture(scope="module")
+def shared_function(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, StandIn]]:
+    """The function and the deployment that it forwards to, for all tests: Deno starts slowly."""
+    with StandIn() as server, edge_function(f"{server.url}/", tmp_path_factory.mktemp("deno")) as url:
+        yield url, server
+
+
 @pytest.fixture
-def deployment() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
+def url(shared_function: tuple[str, StandIn]) -> str:
+    return shared_function[0]
 
 
-def test_supabase_js_calls_the_deployment(people: People, services: Services, tmp_path: Path):
+@pytest.fixture
+def deployment(shared_function: tuple[str, StandIn]) -> StandIn:
+    """Without the requests and the replies of another test."""
+    _, server = shared_function
+    server.requests.clear()
+    server._replies.clear()
+    return server
+
+
+def test_supabase_js_calls_the_deployment(url: str, deployment: StandIn, people: People, services: Services):
+    def forward(request: Request) -> Reply:
+        address = people.ann.stack.url + request.path
+        headers = {name: value for name, value in request.headers.items() if name != "host"}
+        response = httpx.request(request.method, address, content=request.body, headers=headers)
+        passed = {name: response.headers[name] for name in PASSED if name in response.headers}
+        return Reply(body=response.content, status=response.status_code, headers=passed)
+
     tell(services, people.ann, "Kettle manual", KETTLE)
-    with edge_function(people.ann.stack.url, tmp_path) as url:
-        result = run_node(Path(__file__).parent / "edge_function.mjs", given_for(people.ann) | {"url": url})
+    deployment.replies(Reply(json=forward))
+    result = run_node(Path(__file__).parent / "edge_function.mjs", given_for(people.ann) | {"url": url})
     assert "100 degrees" in result["answer"]["answer"]["text"]
     assert result["search"]["results"][0]["source_title"] == "Kettle manual"
     assert result["invalid"]["status"] == 400
@@ -68,15 +92,12 @@ def test_supabase_js_calls_the_deployment(people: People, services: Services, tm
     assert '"type": "delta"' in result["events"] or '"type":"delta"' in result["events"]
 
 
-def test_a_stream_arrives_while_the_deployment_writes_it(deployment: StandIn, tmp_path: Path):
+def test_a_stream_arrives_while_the_deployment_writes_it(url: str, deployment: StandIn):
     rest = threading.Event()
     forwarded = {"X-Api-Key": "k", "X-Workspace-Id": "w", "X-Rag-Read-After": "7", "X-Request-Id": "r"}
     headers = {"Authorization": "Bearer t", "Cookie": "session=1", "apikey": "k", **forwarded}
     deployment.replies(Reply(chunks=[b"data: 1\n\n", rest, b"data: 2\n\n"]))
-    with (
-        edge_function(f"{deployment.url}/", tmp_path) as url,
-        httpx.stream("POST", f"{url}/rag/api/v1/chat?x=1", content=b"{}", headers=headers) as response,
-    ):
+    with httpx.stream("POST", f"{url}/rag/api/v1/chat?x=1", content=b"{}", headers=headers) as response:
         parts = response.iter_bytes()
         assert next(parts) == b"data: 1\n\n"
         rest.set()
@@ -88,9 +109,9 @@ def test_a_stream_arrives_while_the_deployment_writes_it(deployment: StandIn, tm
     assert not {"cookie", "apikey"} & request.headers.keys()
 
 
-def test_a_path_names_no_other_host(deployment: StandIn, tmp_path: Path):
+def test_a_path_names_no_other_host(url: str, deployment: StandIn):
     deployment.replies(Reply(json={}))
-    with StandIn() as other, edge_function(deployment.url, tmp_path) as url:
+    with StandIn() as other:
         other.replies(Reply(json={}))
         host = other.url.removeprefix("http://")
         for path in (f"/rag//{host}/x", f"/rag/@{host}/x", f"/rag@{host}/x", f"/rag/api/../..//{host}/x"):
@@ -98,7 +119,7 @@ def test_a_path_names_no_other_host(deployment: StandIn, tmp_path: Path):
         assert (len(deployment.requests), other.requests) == (4, [])
 
 
-def test_an_absent_deployment_is_named(tmp_path: Path):
-    with edge_function(f"http://127.0.0.1:{free_port()}", tmp_path) as url:
-        absent = httpx.post(f"{url}/rag/answer", json={})
+def test_a_deployment_that_does_not_answer_is_named(url: str, deployment: StandIn):
+    deployment.replies(Reply(drop=True))
+    absent = httpx.post(f"{url}/rag/answer", json={})
     assert (absent.status_code, absent.json()["error"]["code"]) == (502, "deployment_unreachable")

@@ -18,7 +18,7 @@ from local.tools.lambda_package import python_version, size
 from shared.ingestion.parsers.parsed_file import READY
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, runtime_python, zips_of
+from tests.deploy.conftest import RUNTIME, Lambda, Package, event, runtime_python, zips_of
 from tests.shared import sample_files
 from tests.stand_in_server import Reply, StandIn
 
@@ -31,21 +31,19 @@ NOT_FOR_LAMBDA = {
     "ecdsa", "pyasn1", "rsa", "pillow", "PIL",
 }  # fmt: skip
 
-both_kinds = pytest.mark.parametrize("kind", ["http_api", "function_url"])
-
 
 def body_of(answer: Mapping[str, Any]) -> Any:
     assert answer["isBase64Encoded"] is False
     return json.loads(answer["body"])
 
 
-def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dict[str, Any]:
+def asking(path: str, token: str | None = None, **fields: Any) -> dict[str, Any]:
     """A POST of this question."""
     headers = {"content-type": "application/json"}
     if token:
         headers["authorization"] = f"Bearer {token}"
     question = json.dumps({"query_text": "What does Zähler 1 say?", "top_k": 3}, ensure_ascii=False)
-    return event(kind, "POST", path, headers=headers, **{"body": question, **fields})
+    return event("http_api", "POST", path, headers=headers, **{"body": question, **fields})
 
 
 # -- contents ---------------------------------------------------------------------------------------------
@@ -202,33 +200,28 @@ def test_every_handler_works_with_its_own_environment_and_the_zip_alone(
 def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
     deployed: Lambda, subtests: pytest.Subtests
 ):
-    cases = [("collections", "SUPABASE_URL")]
-    # The zip has no local embedder; a function that neither searches nor answers needs none.
-    cases += [(slug, "OPENAI_API_KEY") for slug in ("rag-search", "health")]
-    for slug, missing in cases:
+    cases: list[tuple[str, str, str | None]] = [
+        ("collections", "SUPABASE_URL", None),
+        # The zip has no local embedder; a function that neither searches nor answers needs none.
+        ("rag-search", "OPENAI_API_KEY", None),
+        ("health", "OPENAI_API_KEY", None),
+        ("rag-answer", "RAG_LLM_API_KEY", ""),
+    ]
+    for slug, missing, value in cases:
         with subtests.test(slug=slug, missing=missing):
-            process = deployed.start(slug, [], **{missing: None})
+            process = deployed.start(slug, [], **{missing: value})
             assert process.returncode != 0
             last = process.stderr.strip().splitlines()[-1]
             assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
             assert "7f3x" not in process.stderr
 
 
-def test_an_empty_model_key_stops_rag_answer(deployed: Lambda):
-    process = deployed.start("rag-answer", [], RAG_LLM_API_KEY="")
-    assert process.returncode != 0
-    assert "ConfigurationError: RAG_LLM_API_KEY: not set" in process.stderr
-
-
-@both_kinds
-def test_a_user_s_search_is_answered_from_the_database(
-    deployed: Lambda, people: People, embeddings: StandIn, kind: str
-):
+def test_a_user_s_search_is_answered_from_the_database(deployed: Lambda, people: People, embeddings: StandIn):
     document_id = people.ann.put([vector(1), vector(2)], embedding_model=MODEL, title="Meter")
     people.bob.put([vector(1)], embedding_model=MODEL, title="Bolt's own")
     token = people.ann.token()
     plain, slug_path = deployed.answers(
-        "rag-search", asking(kind, "/api/rag/search", token), asking(kind, "/functions/v1/rag-search", token)
+        "rag-search", asking("/api/rag/search", token), asking("/functions/v1/rag-search", token)
     )
     for answer in (plain, slug_path):
         assert answer["statusCode"] == 200, answer
@@ -244,7 +237,7 @@ def test_a_user_s_search_is_answered_from_the_database(
 
 def test_a_user_s_question_is_answered_by_the_model(deployed: Lambda, people: People, gateway: StandIn):
     people.ann.put([vector(1)], embedding_model=MODEL, title="Meter")
-    (answer,) = deployed.answers("rag-answer", asking("http_api", "/api/rag/answer", people.ann.token()))
+    (answer,) = deployed.answers("rag-answer", asking("/api/rag/answer", people.ann.token()))
     assert answer["statusCode"] == 200, answer
     body = body_of(answer)
     assert body["answer"]["text"].endswith("\n\nIt is 1.")
@@ -253,23 +246,6 @@ def test_a_user_s_question_is_answered_by_the_model(deployed: Lambda, people: Pe
     assert [citation["source_title"] for citation in body["citations"]] == ["Meter"]
     (request,) = gateway.requests
     assert request.headers["authorization"] == "Bearer sk-gateway-7f3x"
-
-
-def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People):
-    bearer = {"authorization": f"Bearer {people.ann.token()}", "content-type": "application/json"}
-    request = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
-    (made,) = deployed.answers(
-        "api-keys", event("http_api", "POST", "/api/keys", headers=bearer, body=request)
-    )
-    assert made["statusCode"] == 201, made
-    key_id = body_of(made)["id"]
-    revoked, listed = deployed.answers(
-        "api-keys",
-        event("http_api", "DELETE", f"/api/keys/{key_id}", headers=bearer),
-        event("http_api", "GET", "/api/keys", headers=bearer),
-    )
-    assert (revoked["statusCode"], revoked["body"]) == (204, "")
-    assert [key["id"] for key in body_of(listed)["keys"] if key["revoked_at"]] == [key_id]
 
 
 def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: StandIn):
@@ -303,19 +279,7 @@ def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: Sta
     )
 
 
-def test_only_the_operator_reads_the_metrics(deployed: Lambda, people: People):
-    read, refused = deployed.answers(
-        "metrics",
-        event("http_api", "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
-        event("http_api", "GET", "/metrics", headers={"authorization": f"Bearer {people.ada.token()}"}),
-    )
-    assert read["statusCode"] == 200, read
-    assert read["headers"]["content-type"].startswith("text/plain")
-    assert "# TYPE rag_requests_total counter" in read["body"]
-    assert refused["statusCode"] == 401
-
-
-@both_kinds
+@pytest.mark.parametrize("kind", ["http_api", "function_url"])
 def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     raw = bytes(range(256))
     arguments = event(
@@ -341,18 +305,17 @@ def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
 
 
-@both_kinds
-def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: People, kind: str):
+def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: People):
     path, token = "/api/rag/search", people.ann.token()
     wrong = {
-        "no token": (asking(kind, path), 401, "unauthorized"),
-        "a token twice": (asking(kind, path, f"{token},Bearer {token}"), 401, "unauthorized"),
-        "not JSON": (asking(kind, path, token, body='{"query_text": '), 400, "invalid_request"),
-        "no body": (asking(kind, path, token, body=None), 400, "invalid_request"),
-        "no question": (asking(kind, path, token, body="{}"), 400, "invalid_request"),
-        "another path": (asking(kind, "/api/rag/other", token), 404, "not_found"),
-        "another method": (event(kind, "GET", path), 405, "method_not_allowed"),
-        "too much": (asking(kind, path, token, body=" " * 300_000), 413, "body_too_large"),
+        "no token": (asking(path), 401, "unauthorized"),
+        "a token twice": (asking(path, f"{token},Bearer {token}"), 401, "unauthorized"),
+        "not JSON": (asking(path, token, body='{"query_text": '), 400, "invalid_request"),
+        "no body": (asking(path, token, body=None), 400, "invalid_request"),
+        "no question": (asking(path, token, body="{}"), 400, "invalid_request"),
+        "another path": (asking("/api/rag/other", token), 404, "not_found"),
+        "another method": (event("http_api", "GET", path), 405, "method_not_allowed"),
+        "too much": (asking(path, token, body=" " * 300_000), 413, "body_too_large"),
     }
     answers = deployed.answers("rag-search", *(arguments for arguments, _, _ in wrong.values()))
     for (name, (_, status, code)), answer in zip(wrong.items(), answers, strict=True):

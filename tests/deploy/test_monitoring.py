@@ -110,12 +110,6 @@ def test_every_metric_of_requests_is_on_the_dashboard(exposed: dict[str, set[str
     assert own == {re.sub(r"_(bucket|count|sum)$", "", name) for name in shown}
 
 
-def test_panels_have_ids_and_places_of_their_own():
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in DASHBOARD["panels"]]
-    assert len(set(ids)) == len(ids) == len(set(places))
-
-
 def test_every_alert_has_a_section_of_the_runbook_and_no_section_is_left():
     alerts = {rule["alert"] for rule in RULES}
     for rule in RULES:

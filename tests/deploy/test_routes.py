@@ -65,16 +65,3 @@ def test_every_event_is_needed(packaged: Package, requests: list[tuple[str, str,
         others = {other: target for other, target in packaged.routes.items() if other != key}
         own = {path for owner, _, path in requests if owner == slug}
         assert any(others.get(selected(others, path) or "") != slug for path in own), key
-
-
-def test_more_specific_routes_are_preferred():
-    routes = {"ANY /v1/{proxy+}": "", "ANY /v1/chat": "", "ANY /v1/chat/{proxy+}": "", "ANY /v1/chat/x": ""}
-    expected = {
-        "/v1/chat": "ANY /v1/chat",
-        "/v1/chat/x": "ANY /v1/chat/x",
-        "/v1/chat/x/y": "ANY /v1/chat/{proxy+}",
-        "/v1/chats": "ANY /v1/{proxy+}",
-        "/v1": None,
-        "/v1/": None,
-    }
-    assert {path: selected(routes, path) for path in expected} == expected

@@ -111,17 +111,6 @@ def test_a_process_in_such_a_shell_starts_and_keeps_no_setting(tmp_path: Path):
     assert remaining & variables.keys() - OWN == {"LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
 
 
-def test_the_tests_keep_only_variables_that_they_name():
-    variables = {name: value for shell in SHELLS.values() for name, value in shell.items()}
-    remaining = python(
-        "import os, pytest, tests; print(*os.environ)", **variables, CI="true", PYTEST_ADDOPTS="-x"
-    )
-    named = {"PATH", "HOME", "CI", "PYTEST_ADDOPTS", "LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
-    # Those of tests that install packages have another name.
-    proxies_left = {name for name in remaining.split() if name.startswith("PYTEST_INSTALL_")}
-    assert set(remaining.split()) - proxies_left - {"LC_CTYPE"} == named
-
-
 def run(folder: Path, *arguments: str, **variables: str) -> str:
     """The one line of the error of a command in that shell."""
     with shell(variables):

@@ -1,25 +1,31 @@
 """A new stack, whose tokens are signed with ES256: from the supabase CLI's key to the last row."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 from jose import jwt
 
-from local import access_tokens
+from local import ROOT, access_tokens
 from local.errors import CommandError
-from local.npm_tools import supabase
+from local.npm_tools import npm_path, npm_program, supabase
 from local.seed_demo import make_services
 from local.stack import Stack
+from local.verify_command import deployment_of
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import KETTLE
 from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
 from tests.local.command_line import run_local
+from tests.stand_in_server import Reply, StandIn
 
 ROUTES = ("/api/rag/search", "/functions/v1/rag-answer")
 JWKS = "/auth/v1/.well-known/jwks.json"
@@ -144,19 +150,6 @@ def test_hs256_is_refused_even_with_the_stack_s_unused_secret(town: Town):
             assert town.ann.post(path, body, token=made).status_code == 401
 
 
-def test_the_command_line_works(town: Town, tmp_path: Path):
-    folder = town.stack.folder
-    assert json.loads(run_local(folder, "status", "--json").stdout)["keys"] == "es256"
-    token = run_local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
-    assert jwt.get_unverified_header(token)["alg"] == "ES256"
-    (tmp_path / "tea.txt").write_text("Tea is ready after four minutes.")
-    process = run_local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
-    assert "1 completed" in process.stdout, process.stderr
-    bearer = {"Authorization": f"Bearer {token}"}
-    response = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
-    assert titles(response) == ["tea.txt"]
-
-
 def test_a_stack_keeps_the_signing_algorithm_of_its_data(town: Town):
     for other in ("hs256", "rs256"):
         process = run_local(town.stack.folder, "up", "--keys", other)
@@ -223,3 +216,49 @@ def test_a_stack_can_sign_with_rs256(tmp_path: Path):
         if services:
             services.close()
         stack.remove()
+
+
+def test_a_stack_trusts_the_third_party_issuers_of_the_shell(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The commands of docs/third-party-sign-in.md, with a stand-in for the file server."""
+    page = (ROOT / "docs" / "third-party-sign-in.md").read_text()
+    ((commands, public),) = re.findall(
+        r"```bash\n(mkdir -p build/issuer.*?)python3 -m http.server [^\n]*--directory (\S+)", page, re.DOTALL
+    )
+    (issuers,) = re.findall(r"export RAG_THIRD_PARTY_ISSUERS='(.*http://127.*)'", page)
+    commands = commands.replace("npx supabase", str(npm_program("supabase")))
+    commands = commands.replace(".venv/bin/python", sys.executable)
+    environment = {"PATH": npm_path(), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, check=True)
+    headers = {"Authorization": f"Bearer {(tmp_path / 'build/issuer/token.txt').read_text().strip()}"}
+    (key_set,) = (tmp_path / public).iterdir()
+    stack = town.stack
+    with StandIn() as issuer:
+        issuer.replies(Reply(json=json.loads(key_set.read_text())))
+        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", issuers.replace("http://127.0.0.1:8001", issuer.url))
+        stack.down()
+        stack.up(stack.state.port, durable=False)
+        with psycopg.connect(stack.database_url()) as connection:
+            connection.execute(
+                "insert into rag.members (org_id, user_id) select min(id::text)::uuid, "
+                "rag.third_party_user_id('https://clerk.example', 'user_2abc') from rag.orgs"
+            )
+        assert httpx.get(f"{stack.url}/v1/collections", headers=headers).status_code == 200
+        # Straight through PostgREST, and for the stack's own users.
+        for bearer in (headers, {"Authorization": f"Bearer {stack.token('ines@halden.example')}"}):
+            direct = httpx.post(
+                f"{stack.url}/rest/v1/rpc/rag_search",
+                json={"query_text": "kettle", "mode": "keyword"},
+                headers=bearer | {"apikey": stack.publishable_key},
+            )
+            assert direct.status_code == 200, direct.text
+        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", "[{}]")
+        with pytest.raises(CommandError, match="RAG_THIRD_PARTY_ISSUERS is no list of issuers"):
+            stack._postgrest_environment()
+        # verify compares the settings with the issuers of the start, not with those of its shell.
+        monkeypatch.delenv("RAG_THIRD_PARTY_ISSUERS")
+        assert deployment_of(Stack(stack.folder)).third_party_issuers == {"https://clerk.example": None}
+        # The next start without them removes them, and a later one leaves what a developer set.
+        assert stack._issuer_settings()["issuer"] is None
+        assert stack._issuer_settings() == {}

@@ -21,7 +21,6 @@ from functions.server import process_count
 from local import ROOT
 from local.child_processes import Child, free_port, port_is_free, wait_for_end
 from local.errors import CommandError
-from local.npm_tools import npm_path, npm_program
 from local.postgres import (
     VERSIONS,
     Postgres,
@@ -30,12 +29,10 @@ from local.postgres import (
     reason_of,
 )
 from local.stack import Stack
-from local.verify_command import deployment_of
 from local.worker_supervision import restart_dead_worker
 from tests.databases import add_installation
 from tests.external_programs import completed
 from tests.local.command_line import run_local
-from tests.stand_in_server import Reply, StandIn
 
 # A shell in which libpq, the locale, the terminal and every proxy are set for something else.
 SHELL = {
@@ -108,7 +105,7 @@ def test_a_command_whose_reader_has_left_ends_without_a_traceback(folder: Path):
             stderr=subprocess.PIPE,
             check=False,
             cwd=ROOT,
-            timeout=60,
+            timeout=600,
         )
     assert (process.returncode, process.stderr) == (0, b"")
 
@@ -137,12 +134,6 @@ def test_token_lists_the_known_users_for_an_unknown_one(folder: Path):
 def test_psql_reaches_the_database(folder: Path):
     process = run_program(folder, "psql", "-Atc", "select count(*) from rag.orgs")
     assert process.stdout.strip() == "2", process.stderr
-
-
-def test_an_unknown_option_is_refused(folder: Path):
-    process = run_local(folder, "status", "--jsom")
-    assert process.returncode == 2
-    assert "unrecognized arguments: --jsom" in process.stderr
 
 
 def test_a_second_stack_is_independent(folder: Path, stack: Stack):
@@ -347,45 +338,3 @@ def test_a_stack_keeps_the_postgres_version_of_its_data(folder: Path):
     process = run_local(folder, "up", "--postgres", "16")
     assert process.returncode == 1
     assert "holds data of Postgres 18" in process.stderr
-
-
-def test_a_stack_trusts_the_third_party_issuers_of_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The commands of docs/third-party-sign-in.md, with a stand-in for the file server."""
-    page = (ROOT / "docs" / "third-party-sign-in.md").read_text()
-    ((commands, public),) = re.findall(
-        r"```bash\n(mkdir -p build/issuer.*?)python3 -m http.server [^\n]*--directory (\S+)", page, re.DOTALL
-    )
-    (issuers,) = re.findall(r"export RAG_THIRD_PARTY_ISSUERS='(.*http://127.*)'", page)
-    commands = commands.replace("npx supabase", str(npm_program("supabase")))
-    commands = commands.replace(".venv/bin/python", sys.executable)
-    environment = {"PATH": npm_path(), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, check=True)
-    headers = {"Authorization": f"Bearer {(tmp_path / 'build/issuer/token.txt').read_text().strip()}"}
-    (key_set,) = (tmp_path / public).iterdir()
-    with StandIn() as issuer, Stack.temporary("es256") as stack:
-        issuer.replies(Reply(json=json.loads(key_set.read_text())))
-        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", issuers.replace("http://127.0.0.1:8001", issuer.url))
-        stack.up(0, durable=False)
-        with psycopg.connect(stack.database_url()) as connection:
-            connection.execute(
-                "insert into rag.members (org_id, user_id) select min(id::text)::uuid, "
-                "rag.third_party_user_id('https://clerk.example', 'user_2abc') from rag.orgs"
-            )
-        assert httpx.get(f"{stack.url}/v1/collections", headers=headers).status_code == 200
-        # Straight through PostgREST, and for the stack's own users.
-        for bearer in (headers, {"Authorization": f"Bearer {stack.token('ines@halden.example')}"}):
-            direct = httpx.post(
-                f"{stack.url}/rest/v1/rpc/rag_search",
-                json={"query_text": "kettle", "mode": "keyword"},
-                headers=bearer | {"apikey": stack.publishable_key},
-            )
-            assert direct.status_code == 200, direct.text
-        monkeypatch.setenv("RAG_THIRD_PARTY_ISSUERS", "[{}]")
-        with pytest.raises(CommandError, match="RAG_THIRD_PARTY_ISSUERS is no list of issuers"):
-            stack._postgrest_environment()
-        # verify compares the settings with the issuers of the start, not with those of its shell.
-        monkeypatch.delenv("RAG_THIRD_PARTY_ISSUERS")
-        assert deployment_of(Stack(stack.folder)).third_party_issuers == {"https://clerk.example": None}
-        # The next start without them removes them, and a later one leaves what a developer set.
-        assert stack._issuer_settings()["issuer"] is None
-        assert stack._issuer_settings() == {}

@@ -324,14 +324,6 @@ export async function documents_and_models_are_text(page, given) {
   assert.equal(await page.locator("#desk :is(img, script, iframe, a, style)").count(), 0);
 }
 
-export async function a_long_answer_is_whole(page, given) {
-  await signIn(page, given);
-  const turn = await ask(page, given.question);
-  const answer = await turn.locator(".answer").innerText();
-  assert.equal(answer.replaceAll(/\s+/g, ""), given.answer.replaceAll(/\[(\d+)\]/g, "$1").replaceAll(/\s+/g, ""));
-  assert.equal(await turn.locator(".pill").count(), given.pills);
-}
-
 export async function a_deep_answer_is_cited(page, given) {
   await signIn(page, given);
   await page.locator("#controls summary").click();
@@ -550,39 +542,6 @@ export async function results_begin_at_the_top(page, given) {
   await page.getByRole("tab", { name: "Results", selected: true }).waitFor();
   await page.getByRole("tab", { name: "Graph" }).click();
   await top(0);
-}
-
-export async function results_begin_at_the_top_on_a_phone(page, given) {
-  await page.setViewportSize({ width: 390, height: 260 });
-  await signIn(page, given);
-  const panel = page.locator("#evidence");
-  const scroll = () => panel.evaluate((panel) => ((panel.scrollTop = 30), panel.scrollTop));
-  const top = () => panel.evaluate((panel) => panel.scrollTop);
-  const view = (name) => page.getByRole("navigation", { name: "Views" }).getByRole("button", { name }).click();
-  const turn = await ask(page, given.question);
-  await view("Evidence");
-  await page.locator(".result").first().waitFor();
-  assert.equal(await scroll(), 30);
-  // Without a new question, the place is kept.
-  await view("Ask");
-  await view("Evidence");
-  assert.equal(await top(), 30);
-  await view("Ask");
-  const results = page.waitForResponse((response) => response.url().endsWith("/api/v1/retrievals"));
-  await ask(page, given.question);
-  await (await results).finished();
-  await view("Evidence");
-  await page.waitForFunction(() => document.querySelector("#evidence").scrollTop === 0);
-  // A passage begins at its mark, and the results keep their place.
-  assert.equal(await scroll(), 30);
-  await view("Ask");
-  await turn.locator(".pill").first().click();
-  await page.waitForFunction(() => {
-    const mark = document.querySelector("#passage mark")?.getBoundingClientRect();
-    return mark && mark.top >= 0 && mark.bottom <= innerHeight;
-  });
-  await page.getByRole("tab", { name: "Results" }).click();
-  assert.equal(await top(), 30);
 }
 
 export async function an_answer_is_rated(page, given) {

@@ -20,18 +20,12 @@ def quick_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def typescript(run: Run) -> Iterator[Package]:
-    """The npm package, and a folder of scripts that import it by its name."""
-    package = Package(run.build_once("typescript", install))
-    yield package
-    package.close()
-
-
-@pytest.fixture(scope="session")
-def typescript_examples(run: Run) -> Package:
-    """The same with the examples, compiled."""
+    """The npm package, scripts that import it by its name, and its examples, compiled."""
 
     def build(folder: Path) -> None:
         install(folder)
         compile_users(Package(folder))
 
-    return Package(run.build_once("typescript-examples", build))
+    package = Package(run.build_once("typescript", build))
+    yield package
+    package.close()

@@ -17,11 +17,16 @@ PYTHON = str(ROOT / ".venv-frameworks" / "bin" / "python")
 
 def fill(client: Mnemosyne) -> str:
     collection = client.collections.create("kettles")
-    for hall in range(1, 6):
-        text = f"The kettle of hall {hall} becomes {60 + hall} degrees hot."
-        document = client.documents.create_from_text(
-            collection.id, text, title=f"Kettle {hall}", metadata={"hall": hall}
+    documents = [
+        client.documents.create_from_text(
+            collection.id,
+            f"The kettle of hall {hall} becomes {60 + hall} degrees hot.",
+            title=f"Kettle {hall}",
+            metadata={"hall": hall},
         )
+        for hall in range(1, 6)
+    ]
+    for document in documents:
         client.documents.wait_until_ready(document.id)
     return collection.id
 

@@ -40,8 +40,8 @@ def test_the_wheel_is_built_installed_and_imported_offline(tmp_path: Path):
         for path in generate_sync_sdk.PACKAGE.rglob("*.py")
     }
     assert built | {"mnemosyne/py.typed"} == {name for name in files if name.startswith("mnemosyne/")}
-    install = ["install", "--no-index", "--no-deps", "--target", str(place), str(wheel)]
-    subprocess.run([*pip, *install], check=True, cwd=tmp_path)
+    uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--offline"]
+    subprocess.run([*uv, "--no-deps", "--target", str(place), str(wheel)], check=True, cwd=tmp_path)
     text = "import mnemosyne; print(mnemosyne.__file__, mnemosyne.__version__, mnemosyne.Mnemosyne('k'))"
     output = subprocess.run(
         [sys.executable, "-c", text],

@@ -142,25 +142,25 @@ def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, se
         ann.chat.sessions.messages(page[0].id)
 
 
-def test_health_is_public_and_stats_are_for_admins(ann: Mnemosyne, people: People):
+def test_health_is_public_stats_and_events_are_for_admins_and_orgs_are_the_caller_s(
+    ann: Mnemosyne, people: People
+):
     assert ann.health().services["database"] == "healthy"
-    with pytest.raises(PermissionDeniedError):
-        ann.stats()
-    with Mnemosyne(people.ada.token(), address_of(people.ada.stack)) as ada:
-        assert ada.stats().total_collections == 0
-
-
-def test_events_are_for_admins(ann: Mnemosyne, people: People):
     for number in range(3):
         noted = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": number}
         assert people.ann.rpc("rag_record_event", noted).status_code == 204
-    with pytest.raises(PermissionDeniedError):
-        ann.events()
+    for refused in (ann.stats, ann.events):
+        with pytest.raises(PermissionDeniedError):
+            refused()
     with Mnemosyne(people.ada.token(), address_of(people.ada.stack)) as ada:
+        assert ada.stats().total_collections == 0
         page = ada.events(limit=2, namespace="faq")
         assert [event.chunk_count for event in page] == [2, 1]
         assert [event.chunk_count for event in page.auto_paging_iter()] == [2, 1, 0]
         assert ada.events(event="knowledge.ingest") == []
+    with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
+        expected = [(org.id, org.name, "member") for org in (people.acme, people.bolt)]
+        assert [(org.id, org.name, org.role) for org in kim.orgs()] == expected
 
 
 def test_a_collection_s_documents_are_queued_for_extraction(ann: Mnemosyne, people: People):
@@ -168,9 +168,3 @@ def test_a_collection_s_documents_are_queued_for_extraction(ann: Mnemosyne, peop
     people.ann.put([vector(1)], collection="docs")
     assert ann.collections.build_graph(home).queued == 0
     assert ann.collections.build_graph(home, again=True).queued == 1
-
-
-def test_orgs_lists_the_caller_s_orgs(people: People):
-    with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
-        expected = [(org.id, org.name, "member") for org in (people.acme, people.bolt)]
-        assert [(org.id, org.name, org.role) for org in kim.orgs()] == expected

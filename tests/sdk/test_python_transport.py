@@ -20,6 +20,8 @@ from mnemosyne import (
 from tests.sdk.python_client import COLLECTION, DOCUMENT, HOME, KEY
 from tests.stand_in_server import Reply, StandIn
 
+# Retries without the waits.
+pytestmark = pytest.mark.usefixtures("quick_sleep")
 GONE = Reply(drop=True)
 BUSY = Reply(status=503, headers={"Retry-After": "0"}, json={"error": {"message": "busy", "code": "x"}})
 IN_PROGRESS = {"error": {"message": "wait", "code": "request_in_progress"}}
@@ -102,33 +104,24 @@ def test_a_creation_without_support_for_keys_is_sent_once_without_one(gateway: S
     assert (len(drawn), None in drawn) == (2, False)
 
 
-def test_a_document_with_an_external_id_is_sent_again(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(GONE, DOCUMENT_REPLY)
-    client.documents.create_from_text(HOME, "words", external_id="e-1")
-    first, second = gateway.requests
-    assert first.json == second.json == {"collection_id": HOME, "content": "words", "external_id": "e-1"}
-
-
-def test_a_file_is_sent_again_from_its_start(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(BUSY, DOCUMENT_REPLY)
-    file = io.BytesIO(b"The kiln is hot." * 1000)
+def test_a_file_is_sent_again_from_its_start_and_a_pipe_with_all_that_it_had(
+    gateway: StandIn, client: Mnemosyne
+):
+    gateway.replies(BUSY, DOCUMENT_REPLY, BUSY, DOCUMENT_REPLY)
+    text = b"The kiln is hot." * 1000
+    file = io.BytesIO(text)
     file.read(5)
     assert client.documents.create(HOME, file, filename="kiln.txt", metadata={"a": 1}).id == "d1"
-    assert len(gateway.requests) == 2
-    for request in gateway.requests:
-        assert b"The kiln is hot." * 1000 in request.body
-        assert b'filename="kiln.txt"' in request.body
-        assert b"Content-Type: text/plain" in request.body
-
-
-def test_a_pipe_can_be_sent_again(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(BUSY, DOCUMENT_REPLY)
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
-        end.write(b"The kiln is hot.")
+        end.write(text)
     with os.fdopen(reading, "rb") as pipe:
         client.documents.create(HOME, pipe, filename="kiln.txt")
-    assert [b"The kiln is hot." in request.body for request in gateway.requests] == [True, True]
+    assert len(gateway.requests) == 4
+    for request in gateway.requests:
+        assert text in request.body
+        assert b'filename="kiln.txt"' in request.body
+        assert b"Content-Type: text/plain" in request.body
 
 
 def test_a_deletion_of_the_first_attempt_counts_as_done(gateway: StandIn, client: Mnemosyne):

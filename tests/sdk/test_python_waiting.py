@@ -23,6 +23,7 @@ FAILED = Reply(
 )
 
 
+@pytest.mark.usefixtures("quick_sleep")
 def test_waiting_ends_when_the_document_is_ready(gateway: StandIn):
     gateway.replies(
         PROCESSING, Reply(drop=True), *(Reply(status=status, json={}) for status in (503, 429, 408)),

@@ -1,19 +1,16 @@
-"""The TypeScript SDK on the real local stack: each resource, a token that expires, and the examples."""
+"""The TypeScript SDK on the real local stack: each resource, and a token that expires."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from reportlab.lib.styles import getSampleStyleSheet
-from reportlab.platypus import Paragraph, SimpleDocTemplate
 
 from functions import chat
 from shared.access import jwt_verifier
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.external_programs import output_of, run_node, run_worker
+from tests.external_programs import run_node
 from tests.functions.app_server import live, services_with
 from tests.functions.platform_chat_client import streams
 from tests.functions.search_workspace import MENU
@@ -23,7 +20,6 @@ from tests.sdk.typescript_package import SCRIPTS, Package, Row
 from tests.stand_in_server import Reply, StandIn
 
 GUIDE = "To deploy the application, build the Docker image and push it to the registry."
-ROLLING_BACK = "To roll the application back, deploy the image of the release before."
 # The worker finds no other test's jobs.
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
@@ -40,10 +36,6 @@ def one(typescript: Package, client: Row, call: str, *arguments: Any, **more: An
     (result,) = typescript.results(client, step(call, *arguments, **more))
     assert "value" in result, result
     return result["value"]
-
-
-def test_the_types_match_the_contract_s_examples(typescript_examples: Package):
-    assert (typescript_examples.folder / "types.js").exists()
 
 
 def test_a_member_manages_collections(typescript: Package, people: People):
@@ -177,46 +169,3 @@ def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, peopl
     assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
     assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])
     assert result["error"] == {"name": "AuthenticationError", "code": "invalid_api_key", "hasRequestId": True}
-
-
-@pytest.fixture
-def environment(people: People) -> dict[str, str]:
-    """ann's."""
-    client = client_of(people.ann)
-    return {"MNEMOSYNE_API_KEY": client["apiKey"], "MNEMOSYNE_BASE_URL": client["baseUrl"]}
-
-
-@pytest.fixture
-def guide(typescript_examples: Package) -> Iterator[None]:
-    path = typescript_examples.folder / "guide.pdf"
-    style = getSampleStyleSheet()["BodyText"]
-    SimpleDocTemplate(str(path)).build([Paragraph(text, style) for text in (GUIDE, ROLLING_BACK)])
-    yield
-    path.unlink()
-
-
-def example_output(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
-    with run_worker(actor.stack):
-        return output_of(package.program(script), package.folder, environment)
-
-
-def test_the_examples_run_unchanged(
-    typescript_examples: Package, people: People, environment: dict[str, str], guide: None
-):
-    package = typescript_examples
-    quickstart = example_output(package, "quickstart.js", people.ann, environment)
-    assert "Score: " in quickstart
-    results, answered = quickstart.split('  "', 1)
-    assert GUIDE in results
-    assert GUIDE in answered
-    # Only the stream is written without a line's end.
-    assert quickstart.rpartition("\n")[2]
-    streaming = example_output(package, "streaming.js", people.ann, environment)
-    assert "> And how do I roll it back?" in streaming
-    assert streaming.count(" confidence)") == 2
-    assert "4 messages kept" in streaming
-    assert example_output(package, "errors.js", people.ann, environment).splitlines() == [
-        "the same name again: duplicate_collection", "too many at once: limit is not valid",
-        "another id: there is no such thing (document_not_found)", "a wrong key: not a valid key (401)",
-        "a server that is gone: nobody answers", "deleted: done",
-    ]  # fmt: skip

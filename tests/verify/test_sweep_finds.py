@@ -124,22 +124,32 @@ def overridden(dependency: Callable[..., object], other: Callable[..., object]) 
         del overrides[dependency]
 
 
-def test_the_sweep_finds_a_route_without_authentication(route_sweep: Sweep):
-    target = "GET /unauthenticated"
+UNSIGNED = "a token without a signature"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "successes", "refused"),
+    [
+        (
+            unauthenticated,
+            {"no credential", "an expired token", "a revoked API key", "the anon key", UNSIGNED},
+            set(),
+        ),
+        (
+            without_signature,
+            {UNSIGNED},
+            {"no credential", "a malformed token", "a token signed with another key"},
+        ),
+        (without_request, {CONTROL}, set()),
+    ],
+)
+def test_the_sweep_finds_a_route_that_accepts_what_it_must_refuse_or_no_generated_request(
+    route_sweep: Sweep, endpoint: Callable[..., object], successes: set[str], refused: set[str]
+):
+    target = f"GET /{endpoint.__name__}"
     attacks = attacks_on(on_routes(route_sweep, exactly(target), health), target)
-    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
-
-
-def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(route_sweep: Sweep):
-    target = "GET /without_signature"
-    attacks = attacks_on(on_routes(route_sweep, exactly(target), health), target)
-    assert "a token without a signature" in attacks
-    assert not {"no credential", "a malformed token", "a token signed with another key"} & attacks
-
-
-def test_the_sweep_finds_a_route_without_generated_requests(route_sweep: Sweep):
-    target = "GET /without_request"
-    assert CONTROL in attacks_on(on_routes(route_sweep, exactly(target), health), target)
+    assert successes <= attacks
+    assert not refused & attacks
 
 
 def test_the_sweep_finds_a_route_that_checks_no_scope(route_sweep: Sweep, world: World):
@@ -194,23 +204,41 @@ def open_to_all(world: World, table: str, policy: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.postgres
-def test_the_sweep_finds_a_member_who_does_what_is_the_admins(world: World, sql_sweep: Sweep):
-    with open_to_all(world, "sources", "admins manage sources"):
-        findings = on_functions(sql_sweep, exactly("rag_list_sources"))
-    assert "the member of the victim org" in attacks_on(findings, "rag_list_sources")
+BOUND = "a key bound to another collection"
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: World, sql_sweep: Sweep):
-    plant = "create or replace function rag.require_whole_org() returns void language sql as ''"
-    with changed_function(world, "rag.require_whole_org", plant):
-        listing = on_functions(sql_sweep, exactly("rag_list_members"))
-    with open_to_all(world, "collections", "a bound key stays in its collection"):
-        creating = on_functions(sql_sweep, exactly("rag_create_collection"))
-    bound = "a key bound to another collection"
-    assert bound in attacks_on(listing, "rag_list_members")
-    assert bound in attacks_on(creating, "rag_create_collection")
+@pytest.mark.parametrize(
+    ("table", "policy", "target", "attack"),
+    [
+        ("sources", "admins manage sources", "rag_list_sources", "the member of the victim org"),
+        ("collections", "a bound key stays in its collection", "rag_create_collection", BOUND),
+    ],
+)
+def test_the_sweep_finds_a_restrictive_policy_that_restricts_nothing(
+    world: World, sql_sweep: Sweep, table: str, policy: str, target: str, attack: str
+):
+    with open_to_all(world, table, policy):
+        findings = on_functions(sql_sweep, exactly(target))
+    assert attack in attacks_on(findings, target)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("signature", "body", "target", "attack"),
+    [
+        ("rag.require_whole_org() returns void", "begin end", "rag_list_members", BOUND),
+        ("rag.bound_collection() returns uuid", "begin return null; end", "rag_get_document", BOUND),
+        ("rag.check_request() returns void", "begin end", "is_org_member", "a large direct call"),
+    ],
+)
+def test_the_sweep_finds_a_check_that_checks_nothing(
+    world: World, sql_sweep: Sweep, signature: str, body: str, target: str, attack: str
+):
+    plant = f"create or replace function {signature} language plpgsql stable set search_path = '' as '{body}'"
+    with changed_function(world, signature.partition("(")[0], plant):
+        findings = on_functions(sql_sweep, exactly(target))
+    assert attack in attacks_on(findings, target)
 
 
 def test_the_sweep_finds_an_undocumented_route(route_sweep: Sweep):
@@ -300,25 +328,6 @@ def test_the_sweep_finds_a_caller_whose_issuer_is_not_checked(world: World):
 
 
 @pytest.mark.postgres
-def test_the_sweep_finds_a_bound_key_without_restrictions(world: World, sql_sweep: Sweep):
-    plant = (
-        "create or replace function rag.bound_collection() returns uuid language plpgsql stable "
-        "set search_path = '' as $$ begin return null; end $$"
-    )
-    with changed_function(world, "rag.bound_collection", plant):
-        findings = on_functions(sql_sweep, exactly("rag_get_document"))
-    assert "a key bound to another collection" in attacks_on(findings, "rag_get_document")
-
-
-@pytest.mark.postgres
-def test_the_sweep_finds_a_missing_pre_request_function(world: World, sql_sweep: Sweep):
-    plant = "create or replace function rag.check_request() returns void language sql as ''"
-    with changed_function(world, "rag.check_request", plant):
-        findings = on_functions(sql_sweep, exactly("is_org_member"))
-    assert "a large direct call" in attacks_on(findings, "is_org_member")
-
-
-@pytest.mark.postgres
 def test_the_sweep_finds_a_grant_to_anon(world: World, sql_sweep: Sweep):
     plant, restore = (
         "grant execute on function public.rag_list_names() to anon",
@@ -344,7 +353,7 @@ def test_the_sweep_finds_a_security_definer_function(world: World, sql_sweep: Sw
     ):
         findings = on_functions(sql_sweep, exactly("rag_planted"))
     attacks = attacks_on(findings, "rag_planted")
-    assert {"a member of another org", "another member", "a key bound to another collection"} <= attacks
+    assert {"a member of another org", "another member", BOUND} <= attacks
     assert "no token" not in attacks
 
 
@@ -390,16 +399,3 @@ def test_the_sweep_finds_that_plans_are_shown(world: World, sql_sweep: Sweep):
     ):
         findings = on_functions(sql_sweep, exactly("is_org_member"))
     assert attacks_on(findings, "is_org_member") == {"a plan"}
-
-
-@pytest.mark.postgres
-def test_the_sweep_leaves_nothing_behind(world: World):
-    tables = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind = 'r'"
-    )
-    counts = [f"(select count(*) from rag.{table})" for (table,) in tables]
-    count = f"select (select count(*) from auth.users), {', '.join(counts)}"
-    before = world.sql(count)
-    with open_sql_sweep(deployment_of(world.stack)) as sweep:
-        on_functions(sweep, exactly("rag_check_rate_limit"))
-    assert world.sql(count) == before

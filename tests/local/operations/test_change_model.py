@@ -2,7 +2,7 @@
 of the local one, so that the right results stay the same; a deployment uses it over HTTP."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -48,6 +48,7 @@ QUESTIONS = {
     "How much leave do people get?": "Holidays",
     "When does the printer jam?": "Printer",
 }
+QUESTIONS_ABOUT_KILNS = "How hot does the kiln become?"
 FAST = 10**9
 STATE = (
     "select embedding_model, embedding::text from rag.chunks where org_id = %s order by ordinal, document_id"
@@ -59,22 +60,20 @@ group by 1, 2
 """
 
 
-class CountingEmbedder(RotatedEmbedder):
-    """Counts its texts; `fails_after` so many batches it fails once."""
+class WatchedEmbedder:
+    """An embedder whose texts are kept. `watch` is called with each batch before it is embedded."""
 
-    def __init__(self, fails_after: int | None = None) -> None:
-        super().__init__()
+    def __init__(self, embedder: Embedder, watch: Callable[[Sequence[str]], object] = lambda _: None) -> None:
         self.texts: list[str] = []
-        self._remaining = fails_after
+        self._embedder, self._watch = embedder, watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
 
     def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
-        if self._remaining == 0:
-            self._remaining = None
-            raise KeyboardInterrupt
-        if self._remaining is not None:
-            self._remaining -= 1
+        self._watch(texts)
         self.texts += texts
-        return super().embed(texts, role, background=background)
+        return self._embedder.embed(texts, role, background=background)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +152,11 @@ def test_an_org_is_searched_before_during_and_after_its_change(
             [match.similarity for match in matches], abs=0.002
         )
         assert {match.model for match in after} == {rotated.model}
+    for mode in Mode:
+        assert best_titles(changing, people.ann, mode) == list(QUESTIONS.values()), mode
+        assert search(changing, people.ann, "INC-4821", mode).matches[0].title == "Outage", mode
+        result = search(changing, people.ann, QUESTIONS_ABOUT_KILNS, mode, graph=True)
+        assert result.matches[0].title == "Kiln", mode
 
 
 def test_each_model_keeps_its_own_dimensions(
@@ -173,21 +177,6 @@ def test_each_model_keeps_its_own_dimensions(
     assert change(owner, local, FAST) == 0
     assert owner.execute(sizes.format("chunks").encode()).fetchall() == [(local.model, 384)]
     assert best_titles(changing, people.ann) == list(QUESTIONS.values())
-
-
-def test_every_mode_finds_the_answer_after_the_change(
-    owner: psycopg.Connection[Any], changing: Services, people: People, rotated: Embedder
-):
-    put_all(changing, people.ann)
-    change(owner, rotated, FAST)
-    for mode in Mode:
-        assert best_titles(changing, people.ann, mode) == list(QUESTIONS.values()), mode
-        assert search(changing, people.ann, "INC-4821", mode).matches[0].title == "Outage", mode
-        result = search(changing, people.ann, QUESTIONS_ABOUT_KILNS, mode, graph=True)
-        assert result.matches[0].title == "Kiln", mode
-
-
-QUESTIONS_ABOUT_KILNS = "How hot does the kiln become?"
 
 
 def test_a_deployment_that_has_one_model_finds_nothing_of_the_other(
@@ -235,11 +224,21 @@ def test_orgs_of_different_models_are_fused_by_rank(
 
 
 def test_an_interrupted_run_continues(
-    owner: psycopg.Connection[Any], changing: Services, people: People, monkeypatch: pytest.MonkeyPatch
+    owner: psycopg.Connection[Any],
+    changing: Services,
+    people: People,
+    rotated: Embedder,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    interruptions = iter([False, False, True])
+
+    def interrupt(_: Sequence[str]) -> None:
+        if next(interruptions, False):
+            raise KeyboardInterrupt
+
     monkeypatch.setattr(change_model, "BATCH", 1)
     put_all(changing, people.ann)
-    embedder = CountingEmbedder(fails_after=2)
+    embedder = WatchedEmbedder(rotated, interrupt)
     with pytest.raises(KeyboardInterrupt):
         change(owner, embedder, FAST)
     stored = progress_of(owner, embedder.model)
@@ -252,18 +251,15 @@ def test_an_interrupted_run_continues(
 
 
 def test_an_org_to_which_documents_are_always_added_is_changed(
-    owner: psycopg.Connection[Any], changing: Services, people: People
+    owner: psycopg.Connection[Any], changing: Services, people: People, rotated: Embedder
 ):
-    class Busy(CountingEmbedder):
-        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
-            vectors = super().embed(texts, role, background=background)
-            assert len(self.texts) < 20, "the change does not come to an end"
-            put(changing, people.ann, f"Kiln {len(self.texts)}", TEXTS["Kiln"])
-            assert best_titles(changing, people.ann)[1:] == list(QUESTIONS.values())[1:]
-            return vectors
+    def add(_: Sequence[str]) -> None:
+        assert len(embedder.texts) < 20, "the change does not come to an end"
+        put(changing, people.ann, f"Kiln {len(embedder.texts)}", TEXTS["Kiln"])
+        assert best_titles(changing, people.ann)[1:] == list(QUESTIONS.values())[1:]
 
     put_all(changing, people.ann)
-    embedder = Busy()
+    embedder = WatchedEmbedder(rotated, add)
     change(owner, embedder, FAST)
     # The four documents, and the one that was stored while they were embedded.
     assert len(embedder.texts) == len(TEXTS) + 1
@@ -279,7 +275,9 @@ def test_a_change_that_is_taken_back_before_the_exchange_leaves_the_org_with_its
     before = owner.execute(STATE, [people.acme.id]).fetchall()
     parameters = {"model": RotatedEmbedder.model, "org": people.acme.id}
     owner.execute(change_model.NEW_DOCUMENTS, parameters)
-    change(owner, _Refusing(embedder, allowed=0), FAST)
+    local = WatchedEmbedder(embedder)
+    change(owner, local, FAST)
+    assert local.texts == []
     assert owner.execute(STATE, [people.acme.id]).fetchall() == before
     put(changing, people.ann, "Kiln", TEXTS["Kiln"])
     models = {model for model, _ in owner.execute(STATE, [people.acme.id]).fetchall()}
@@ -322,18 +320,23 @@ def test_new_documents_are_embedded_by_the_model_of_their_org(
 
 
 def test_the_way_back_needs_no_new_embeddings(
-    owner: psycopg.Connection[Any], changing: Services, people: People, embedder: Embedder
+    owner: psycopg.Connection[Any],
+    changing: Services,
+    people: People,
+    embedder: Embedder,
+    rotated: Embedder,
 ):
     put_all(changing, people.ann)
     before = owner.execute(STATE, [people.acme.id]).fetchall()
     totals = owner.execute(TOTALS, [people.acme.id]).fetchall()
-    counting = CountingEmbedder()
+    counting = WatchedEmbedder(rotated)
     change(owner, counting, FAST)
     changed = owner.execute(STATE, [people.acme.id]).fetchall()
     assert {model for model, _ in changed} == {counting.model}
     put(changing, people.ann, "Kiln 2", TEXTS["Kiln"])
-    again = _Refusing(embedder, allowed=1)
+    again = WatchedEmbedder(embedder)
     change(owner, again, FAST)
+    assert len(again.texts) == 1
     owner.execute("delete from rag.documents where title = 'Kiln 2'")
     # A deleted document loses its other embeddings.
     assert owner.execute("select count(*) from rag.other_embeddings").fetchone() == (len(TEXTS),)
@@ -345,21 +348,6 @@ def test_the_way_back_needs_no_new_embeddings(
     change(owner, counting, FAST)
     assert owner.execute(STATE, [people.acme.id]).fetchall() == changed
     assert len(counting.texts) == len(TEXTS)
-
-
-class _Refusing:
-    """The embedder for at most so many texts."""
-
-    def __init__(self, embedder: Embedder, allowed: int) -> None:
-        self._embedder, self._allowed = embedder, allowed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._embedder, name)
-
-    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
-        self._allowed -= len(texts)
-        assert self._allowed >= 0
-        return self._embedder.embed(texts, role, background=background)
 
 
 def test_the_keyword_index_counts_chunks_by_their_model(
@@ -401,32 +389,31 @@ def test_one_run_at_a_time(
     put_all(changing, people.ann)
     with psycopg.connect(stack.database_url(), autocommit=True) as other:
 
-        class Competing(CountingEmbedder):
-            def embed(
-                self, texts: Sequence[str], role: Roles, *, background: bool = False
-            ) -> list[list[float]]:
-                with pytest.raises(CommandError, match="another run"):
-                    change(other, rotated, FAST)
-                return super().embed(texts, role, background=background)
+        def compete(_: Sequence[str]) -> None:
+            with pytest.raises(CommandError, match="another run"):
+                change(other, rotated, FAST)
 
-        change(owner, Competing(), FAST)
+        change(owner, WatchedEmbedder(rotated, compete), FAST)
 
 
 def test_an_embedder_that_fails_for_long_ends_the_run(
-    owner: psycopg.Connection[Any], changing: Services, people: People, monkeypatch: pytest.MonkeyPatch
+    owner: psycopg.Connection[Any],
+    changing: Services,
+    people: People,
+    rotated: Embedder,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    attempts = []
+
+    def fail(texts: Sequence[str]) -> None:
+        attempts.append(texts)
+        raise EmbeddingFailed
+
     monkeypatch.setattr(change_model, "PAUSES", (0.0, 0.0))
-
-    class Broken(CountingEmbedder):
-        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
-            self.texts += texts
-            raise EmbeddingFailed
-
     put(changing, people.ann, "Kiln", TEXTS["Kiln"])
-    embedder = Broken()
     with pytest.raises(EmbeddingFailed):
-        change(owner, embedder, FAST)
-    assert len(embedder.texts) == 3
+        change(owner, WatchedEmbedder(rotated, fail), FAST)
+    assert len(attempts) == 3
     assert best_titles(changing, people.ann)[0] == "Kiln"
 
 

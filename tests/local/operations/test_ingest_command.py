@@ -175,8 +175,12 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     assert "1 sent" in ingest(people.ann, broken, "--no-wait").stdout
 
 
+# More than four at a time send between the eighth document and the signal.
+COUNT = 36
+
+
 def test_an_interrupted_run_can_be_continued(people: People, world: World, tmp_path: Path):
-    for number in range(60):
+    for number in range(COUNT):
         (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
     program = (sys.executable, "-m", "local")
     running = subprocess.Popen(
@@ -194,17 +198,17 @@ def test_an_interrupted_run_can_be_continued(people: People, world: World, tmp_p
     assert running.returncode == 130, complaints
     assert "Run the same command again to continue." in printed
     half = documents(world, people)
-    assert 8 <= len(half) < 60
+    assert 8 <= len(half) < COUNT
 
-    rest = 60 - len(half)
+    rest = COUNT - len(half)
     assert f" {rest}/{rest} " in bring(people.ann, tmp_path)
     whole = documents(world, people)
-    assert len(whole) == 60
+    assert len(whole) == COUNT
     assert {status for _, status, _ in whole.values()} == {"completed"}
     assert {path: identity for path, (identity, *_) in whole.items() if path in half} == {
         path: identity for path, (identity, *_) in half.items()
     }
-    assert world.sql("select max(attempts), count(*) from rag.jobs where kind = 'ingestion'") == [(1, 60)]
+    assert world.sql("select max(attempts), count(*) from rag.jobs where kind = 'ingestion'") == [(1, COUNT)]
 
 
 def test_no_wait_ends_after_sending(people: People, world: World, folder: Path):
