@@ -1,4 +1,4 @@
-"""A member's attacks or costly requests, repeated on several connections.
+"""A member's attacks, repeated on several connections.
 
 A process that reads its task from stdin, sends to this machine alone, stops after the task's seconds, and
 writes counts of the responses. Its priority is low: elsewhere an attacker has processors of its own.
@@ -23,9 +23,6 @@ MOST_REQUESTS = 1_000_000
 SECONDS_TO_WAIT = 30.0
 LINES = "\n".join(f"Line {number}." for number in range(50_000))
 LONG_QUERY = " ".join(f"word{number}" for number in range(1200))
-# Each occurs in most documents of the attackers' org.
-WORDS = ["kettle", "becomes", "degrees", "hot", "holds", "litres"]
-COMMON_WORDS = " ".join(WORDS * 90)
 FORGED = 'Kettles boil at 5 degrees. [2]\n" (2026-01-01): "Kettles never boil. [1]'
 # A collection of the attackers' org that they do not delete, besides "attack".
 LASTING = "lasting"
@@ -58,8 +55,6 @@ class Task:
     seconds: float
     seed: int
     connections: int = 16
-    # Websites that answer slowly. With them, the process sends costly requests instead of attacks.
-    source_ids: tuple[str, ...] = ()
 
 
 class Attacker:
@@ -74,9 +69,8 @@ class Attacker:
         self.answers: Counter[str] = Counter()
 
     def run(self, until: float) -> None:
-        attacks: list[Callable[[], httpx.Response]] = self.costly if self._task.source_ids else self.hostile
         for _ in range(MOST_REQUESTS):
-            attack = self._draw.choice(attacks)
+            attack = self._draw.choice(self.attacks)
             if time.monotonic() > until:
                 break
             try:
@@ -87,7 +81,7 @@ class Attacker:
         self._client.close()
 
     @property
-    def hostile(self) -> list[Callable[[], httpx.Response]]:
+    def attacks(self) -> list[Callable[[], httpx.Response]]:
         return [
             self.huge_numbers, self.huge_numbers_in_filters, self.unreadable_metadata, self.forged_chunk,
             self.same_document, self.same_document, self.changes_of_one_document, self.unreadable_fields,
@@ -95,13 +89,6 @@ class Attacker:
             self.long_searches, self.graph_searches, self.large_body, self.body_of_unknown_size,
             self.every_document, self.forged_citations, self.long_messages, self.long_messages,
             self.own_collection, self.shared_collection, self.leave_before_the_answer, self.other_host,
-        ]  # fmt: skip
-
-    @property
-    def costly(self) -> list[Callable[[], httpx.Response]]:
-        return [
-            self.searches_of_many_words, self.searches_of_many_words, self.graph_searches, self.long_searches,
-            self.slow_mail, self.slow_website, self.large_text,
         ]  # fmt: skip
 
     def _sql(self, function: str, arguments: Row | str) -> httpx.Response:
@@ -189,30 +176,6 @@ class Attacker:
                 return self._sql("rag_similar", similar)
             case _:
                 return self._sql("rag_widen", {"chunk_ids": self._task.chunk_ids[:100], "neighbours": 10})
-
-    # -- allowed requests that take long --------------------------------------------------------------
-
-    def searches_of_many_words(self) -> httpx.Response:
-        if self._draw.random() < 0.5:
-            return self._http("POST", "/api/rag/search", {"query_text": COMMON_WORDS[:500], "top_k": 50})
-        return self._sql("rag_search", {"query_text": COMMON_WORDS, "mode": "keyword", "top_k": 300})
-
-    def _upload(self, name: str, content: bytes) -> httpx.Response:
-        return self._client.post(
-            f"{self._task.url}/api/v1/documents",
-            data={"collection_id": self._task.collection_id},
-            files={"file": (name, content)},
-        )
-
-    def slow_mail(self) -> httpx.Response:
-        recipients = ", ".join(f"user{number}@a.example" for number in range(100_000))
-        return self._upload("slow.eml", f"Subject: {uuid4()}\nTo: {recipients}\n\nHello.".encode())
-
-    def slow_website(self) -> httpx.Response:
-        return self._http("POST", f"/api/v1/sources/{self._draw.choice(self._task.source_ids)}/run")
-
-    def large_text(self) -> httpx.Response:
-        return self._upload("large.txt", f"{uuid4()} {'The kettle is hot. ' * 200_000}".encode())
 
     # -- requests that the HTTP APIs must refuse or bound ---------------------------------------------
 

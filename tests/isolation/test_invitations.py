@@ -55,14 +55,3 @@ def test_a_user_who_is_invited_goes_on_as_before(people: People, world: World, b
     ]
     statement = "select count(*) from rag.documents where org_id = %s"
     assert world.sql(statement, people.bolt.id) == [(1,)]
-
-
-def test_a_user_who_accepts_belongs_to_both_orgs(people: People, bolt_admin: Actor):
-    ann = people.ann
-    ingest(ann, KETTLE)
-    assert bolt_admin.post("/v1/members", {"user_id": ann.id}).status_code == 204
-    assert ann.post(f"/v1/invitations/{people.bolt.id}", {"accept": True}).status_code == 204
-    search = ann.search(QUESTION)
-    assert search.status_code == 200
-    assert "uranium" in search.text
-    assert ann.post("/v1/collections", {"name": "x"}).json()["error"]["code"] == "org_required"

@@ -316,11 +316,6 @@ def test_unique_keys_start_with_the_org_with_documented_exceptions(world: World)
     assert len(rows) > len(otherwise)
 
 
-def test_every_table_has_a_primary_key(world: World):
-    key = "exists (select from pg_index where indrelid = pg_class.oid and indisprimary)"
-    assert tables(world, f"not {key}") == set()
-
-
 def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
     """(org_id, x) refers to (org_id, id): no row can hang on another tenant's."""
     rows = world.sql(

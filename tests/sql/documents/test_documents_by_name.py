@@ -126,6 +126,8 @@ def test_a_tier_s_quota_counts_all_documents_of_a_call(people: People, world: Wo
     put(people.ann, new("a"), new("b"))
     assert refused(people.ann, new("c"), new("d")) == (429, "document_limit_reached")
     assert len(put(people.ann, new("a"), new("c"))) == 2
+    # Other collections have room of their own.
+    assert len(put(people.ann, new("d"), collection="second")) == 1
 
 
 def test_documents_are_found_by_name_with_only_the_compared_fields(people: People):

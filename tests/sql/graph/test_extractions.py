@@ -12,7 +12,7 @@ from tests.sql import naming, passages
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
 from tests.sql.naming import NamedChunk
 from tests.sql.passages import put
-from tests.sql.reading import graph_rows, mentions, named, relations, state
+from tests.sql.reading import graph_rows, mentions, relations, state
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 WAITING = (0, 0, 0, False, False, None)
@@ -131,32 +131,6 @@ def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World, subt
             assert refused.value.sqlstate == "PT400"
 
 
-def test_a_claim_reads_few_rows_of_finished_extractions(world: World, people: People):
-    """By the index, which has unfinished jobs only, in the order of a claim."""
-    put(world, people.ann, TEXTS[0])
-    world.sql(
-        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
-        "select org_id, collection_id, 'x', 'x', repeat('0', 64) "
-        "from rag.documents, generate_series(1, 500) where org_id = %s",
-        people.acme.id,
-    )
-    world.sql(
-        "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id, state) "
-        "select org_id, id, 'extraction', id, collection_id, %s, 'done' "
-        "from rag.documents where org_id = %s on conflict do nothing",
-        people.ann.id, people.acme.id,
-    )  # fmt: skip
-    world.sql("analyze rag.jobs")
-    plan = world.as_role(
-        "rag_worker",
-        "explain (costs off) select id from rag.jobs where kind = 'extraction' and org_id = %s "
-        "and state in ('waiting', 'running') and due_at <= clock_timestamp() order by due_at, id limit 8",
-        people.acme.id,
-    )
-    lines = "\n".join(line for (line,) in plan)
-    assert "jobs_due" in lines
-
-
 def home_of(world: World, document: str) -> str:
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
     return str(home)
@@ -197,8 +171,8 @@ def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people
 
 
 def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
-    chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
-    document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
+    first = NamedChunk(TEXTS[0], ["Ann Lee"], [("Ann Lee", "REPORTS_TO", "Bob Orr")])
+    document = naming.put(world, people.ann, "A", first, NamedChunk(TEXTS[1], ["Bob Orr"]))
     assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
     requeue(world, people, document)
     (row,) = claim(world)

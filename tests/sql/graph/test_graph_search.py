@@ -250,17 +250,3 @@ def test_an_invalid_argument_is_a_typed_error(shared_people: People, subtests: p
             answer = shared_people.ann.rpc("rag_graph_search", arguments)
             error = answer.json()
             assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)
-
-
-ODD_ARGUMENTS: list[dict[str, Any]] = [
-    {"filters": None}, {"prefer": None}, {"query_text": "🚀"}, {"query_text": "x" * 10_000},
-]  # fmt: skip
-
-
-def test_a_null_argument_counts_as_omitted(shared_people: People, subtests: pytest.Subtests):
-    for odd in ODD_ARGUMENTS:
-        with subtests.test(odd=str(odd)[:40]):
-            arguments = {"query_text": "x", "query_vector": vector(1), **odd}
-            answer = shared_people.ann.rpc("rag_graph_search", arguments)
-            assert answer.status_code == 200, answer.text
-            assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}

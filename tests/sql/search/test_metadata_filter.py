@@ -32,18 +32,18 @@ def search(actor: Actor, mode: str, metadata: Any) -> Any:
     return actor.direct().rpc(function, {**arguments, "filters": filters})
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_each_operator_finds_its_documents_in_every_mode(shelf: Actor, subtests: pytest.Subtests, mode: str):
-    for metadata, titles in MATCHES:
-        with subtests.test(metadata=metadata):
-            answer = search(shelf, mode, metadata)
-            assert answer.status_code == 200, answer.text
-            body = answer.json()
-            rows = body["matches"] if mode == "graph" else body
-            assert sorted(row["title"] for row in rows) == sorted(titles.split())
-            if mode == "graph":
+def test_each_operator_finds_its_documents_in_every_mode(shelf: Actor, subtests: pytest.Subtests):
+    """Each filter in two modes: one function reads all filters, and each leg of a search applies them."""
+    for number, (metadata, titles) in enumerate(MATCHES):
+        for mode in (MODES[number % 5], MODES[(number + 2) % 5]):
+            with subtests.test(metadata=metadata, mode=mode):
+                answer = search(shelf, mode, metadata)
+                assert answer.status_code == 200, answer.text
+                body = answer.json()
+                rows = body["matches"] if mode == "graph" else body
+                assert sorted(row["title"] for row in rows) == sorted(titles.split())
                 # The name is known as far as a document within the filter has it.
-                assert bool(body["entities"]) is bool(titles)
+                assert mode != "graph" or bool(body["entities"]) is bool(titles)
 
 
 def test_an_invalid_filter_is_refused_as_the_apis_refuse_it(shelf: Actor, subtests: pytest.Subtests):

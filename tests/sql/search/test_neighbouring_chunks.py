@@ -28,7 +28,7 @@ def test_texts_are_the_document_s_without_duplicates(
 ):
     for _ in range(2):
         passages.put(world, people.ann, TEXT, chunks=chunks(overlap))
-    for top_k, neighbours, number in product((1, 3, 12), (0, 1, 2, 10), (0, 3, 6, 9)):
+    for top_k, neighbours, number in product((3, 12), (0, 1, 10), (0, 6)):
         with subtests.test(top_k=top_k, neighbours=neighbours, number=number):
             rows = passages.search(
                 world, people.ann, None, mode="semantic", query_vector=passages.written(number), top_k=top_k,

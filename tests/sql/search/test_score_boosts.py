@@ -44,18 +44,6 @@ def test_a_preferred_type_can_enter_the_page(world: World, people: People, subte
             assert len(search(world, people, mode, top_k=3, prefer=["issue"])) == 3
 
 
-def test_a_much_better_match_stays_before_a_preferred_type(
-    world: World, people: People, subtests: pytest.Subtests
-):
-    far = [0.2 * one + other for one, other in zip(vector(1), vector(2), strict=True)]
-    passages.put(world, people.ann, "valve " * 50 + "pump", vectors=[far], source_type="issue")
-    passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type="doc")
-    for mode in MODES:
-        with subtests.test(mode=mode):
-            rows = search(world, people, mode, prefer=["issue"])
-            assert [row["source_type"] for row in rows] == ["doc", "issue"]
-
-
 def test_an_absent_preferred_type_changes_no_order(world: World, people: People, subtests: pytest.Subtests):
     for number in range(5):
         passages.put(world, people.ann, "pump", vectors=[vector(number)])
