@@ -2,8 +2,7 @@
 the functions alone."""
 
 import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from local import access_tokens
 from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, vector
 from tests.conftest import People
+from tests.process_faults import wait_for_waiters
 from tests.sql.sql_as_user import become
 
 LISTED_FIELDS = {
@@ -110,20 +110,6 @@ def test_a_value_out_of_bounds_creates_no_key(people: People, world: World, subt
             assert stored(world, people.ann) == before
 
 
-AT_BOUNDS: list[dict[str, Any]] = [
-    {"name": "x" * 100}, {"prefix": "mn_test_A-_9"}, {"prefix": "mn_admin_abcd"},
-    {"expires_at": "9999-12-30T00:00:00Z"},
-]  # fmt: skip
-
-
-def test_a_value_at_its_bounds_creates_a_key(people: People, subtests: pytest.Subtests):
-    for fine in AT_BOUNDS:
-        with subtests.test(fine=fine):
-            (name,) = fine
-            row = created(people.ann, **fine)
-            assert row[name].replace("+00:00", "Z") == fine[name]
-
-
 def test_a_known_hash_creates_no_second_key_and_reveals_nothing(people: People, world: World):
     digest = fresh()
     first = created(people.bob, digest, name="bob's")
@@ -166,12 +152,6 @@ def create_in(connection: psycopg.Connection[Any], actor: Actor) -> str | None:
     return None
 
 
-def wait_for_end_or_lock(world: World, running: Future[str | None], pid: int) -> None:
-    waiting = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-    while not running.done() and world.sql(waiting, pid) != [(True,)]:
-        time.sleep(0.01)
-
-
 # Both count 99 before either is there.
 def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People, world: World):
     many(world, people.ann, 99)
@@ -179,7 +159,7 @@ def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People
     with psycopg.connect(url) as one, psycopg.connect(url) as two, ThreadPoolExecutor(1) as pool:
         assert create_in(one, people.ann) is None
         second = pool.submit(create_in, two, people.ann)
-        wait_for_end_or_lock(world, second, two.info.backend_pid)
+        wait_for_waiters(world.stack, 1)
         one.commit()
         assert second.result() == "PT400"
         two.rollback()

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
@@ -97,22 +96,6 @@ def test_rows_of_others_are_hidden_in_sql(people: People, subtests: pytest.Subte
             assert run(people.bob, statement, document=shared) == []
             assert run(people.sam, statement, document=shared) == []
             assert len(people.ann.match(vector(1))) == 2
-
-
-TRANSFERS = [
-    "update rag.documents set org_id = %(org)s where id = %(document)s",
-    "update rag.documents set owner_id = %(ann)s where id = %(document)s",
-    "update rag.chunks set org_id = %(org)s where document_id = %(document)s",
-    "update rag.chunks set owner_id = %(ann)s where document_id = %(document)s",
-]
-
-
-def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
-    for statement in TRANSFERS:
-        with subtests.test(statement=statement):
-            document_id = people.alf.put([vector(1)])
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
-                run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
 
 
 def test_the_documented_statement_changes_owner_collection_and_language(people: People, world: World):

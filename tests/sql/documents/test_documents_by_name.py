@@ -1,6 +1,5 @@
 """Documents by names, many at once, straight through PostgREST: stored, replaced, passed over, listed."""
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -128,28 +127,6 @@ def test_a_tier_s_quota_counts_all_documents_of_a_call(people: People, world: Wo
     assert len(put(people.ann, new("a"), new("c"))) == 2
     # Other collections have room of their own.
     assert len(put(people.ann, new("d"), collection="second")) == 1
-
-
-def test_documents_are_found_by_name_with_only_the_compared_fields(people: People):
-    (row, _) = put(people.ann, new("a", "text a", 1, metadata={"k": 1}), new("b"))
-    body = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
-    assert body == [
-        {
-            "name": "a", "document_id": row["document_id"],
-            "content_hash": hashlib.sha256(b"text a").hexdigest(),
-            "metadata": {"k": 1},
-        }
-    ]  # fmt: skip
-
-
-def test_a_list_has_pages_with_the_oldest_first(people: People):
-    for name in "cab":
-        put(people.ann, new(name))
-    names = [row["name"] for row in listed(people.ann)["documents"]]
-    assert names == ["c", "a", "b"]
-    page = listed(people.ann, limit=1, offset=1, characters=4)
-    assert (page["total"], page["documents"][0]["name"]) == (3, "a")
-    assert (page["documents"][0]["content"], page["documents"][0]["is_truncated"]) == ("some", True)
 
 
 def test_the_listed_names_are_usable_by_the_caller(people: People):

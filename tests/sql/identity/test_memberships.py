@@ -67,13 +67,6 @@ def test_the_policy_of_members_may_call_is_org_member(people: People, world: Wor
         connection.rollback()
 
 
-def test_users_read_only_their_own_orgs_and_memberships(people: People, world: World):
-    assert world.as_user(people.ann, "select id::text from rag.orgs") == [(people.acme.id,)]
-    assert world.as_user(people.ann, "select user_id::text from rag.members") == [(people.ann.id,)]
-    assert world.as_user(people.sam, "select * from rag.orgs") == []
-    assert world.as_user(people.sam, "select * from rag.members") == []
-
-
 def test_a_token_restricted_to_an_org_counts_only_there(people: People, world: World):
     for actor, own in ((people.kim, {people.bolt.id}), (people.ann, set())):
         assert orgs_of(world, actor, **narrowed(people.bolt)) == own
