@@ -101,13 +101,11 @@ OUT_OF_BOUNDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_value_out_of_bounds_creates_no_key(people: People, world: World, subtests: pytest.Subtests):
+def test_a_value_out_of_bounds_creates_no_key(people: People, world: World):
     for fault in OUT_OF_BOUNDS:
-        with subtests.test(fault=fault):
-            before = stored(world, people.ann)
-            answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
-            assert answer.status_code == 400, answer.text
-            assert stored(world, people.ann) == before
+        answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
+        assert answer.status_code == 400, (fault, answer.text)
+    assert stored(world, people.ann) == 0
 
 
 def test_a_known_hash_creates_no_second_key_and_reveals_nothing(people: People, world: World):
@@ -243,15 +241,14 @@ FAULTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests: pytest.Subtests):
+def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People):
     old = created(people.ann)
     before = list_keys(people.ann)
     for fault in FAULTS:
-        with subtests.test(fault=fault):
-            status, code = refusal(people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)))
-            assert status == 400
-            assert "overlap_seconds" not in fault or code == "invalid_overlap"
-            assert list_keys(people.ann) == before
+        status, code = refusal(people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)))
+        assert status == 400, fault
+        assert "overlap_seconds" not in fault or code == "invalid_overlap", fault
+        assert list_keys(people.ann) == before, fault
 
 
 def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int) -> list[int]:
@@ -307,12 +304,11 @@ def test_an_exchange_records_its_time_and_an_ended_key_has_none(people: People, 
 NO_HASHES: list[Any] = [None, "", 7, [], "0" * 64]
 
 
-def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, subtests: pytest.Subtests):
+def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World):
     own = fresh()
     key = created(people.ann, own)
     for digest in [*NO_HASHES, [own], {"hash": own}]:
-        with subtests.test(digest=digest):
-            assert open_key(people.ann, digest) == []
+        assert open_key(people.ann, digest) == [], digest
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
 
 

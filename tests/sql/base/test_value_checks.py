@@ -61,10 +61,9 @@ CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_chunk_loc
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_check_accepts_only_readable_values(world: World, check: str, subtests: pytest.Subtests):
+def test_a_check_accepts_only_readable_values(world: World, check: str):
     for value, is_valid in CHECKS[check]:
-        with subtests.test(value=value[:60]):
-            assert world.sql(f"select {check}(%s)", value) == [(is_valid,)]
+        assert world.sql(f"select {check}(%s)", value) == [(is_valid,)], value[:60]
 
 
 def leased(people: People, world: World, function: str) -> str:

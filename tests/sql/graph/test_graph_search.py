@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.actors import NOBODYS, World, vector
+from tests.actors import World, vector
 from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.naming import NamedChunk
@@ -223,30 +223,3 @@ def test_relations_of_equal_weight_have_one_order(world: World, people: People):
         naming.put(world, people.ann, chosen[2], chunk)
     first, second = (naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(2))
     assert first == second
-
-
-ERRORS: list[tuple[dict[str, Any], str]] = [
-    *(({"mode": mode}, "invalid_mode") for mode in ("fuzzy", None, "")),
-    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, -1, 301, 2_147_483_647, None)),
-    *(({"hops": hops}, "invalid_hops") for hops in (0, 3, -1, None)),
-    *(({"mode": mode, "query_vector": None}, "missing_vector") for mode in MODES if mode != "keyword"),
-    *(({"mode": mode, "query_text": text}, "missing_text") for mode in MODES for text in ("", None)),
-    ({"query_text": "x" * 10_001}, "text_too_long"),
-    *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
-    *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN")),
-    ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
-    ({"query_vector": [0.0] * 1536}, "zero_vector"),
-    ({"filters": [1]}, "invalid_filters"),
-    ({"filters": {"labels": ["x"] * 101}}, "invalid_filters"),
-    ({"filters": {"collection_ids": [NOBODYS] * 101}}, "invalid_filters"),
-    ({"prefer": ["x"] * 101}, "invalid_prefer"),
-]
-
-
-def test_an_invalid_argument_is_a_typed_error(shared_people: People, subtests: pytest.Subtests):
-    for wrong, detail in ERRORS:
-        with subtests.test(wrong=str(wrong)[:60], detail=detail):
-            arguments = {"query_text": "x", "query_vector": vector(1), **wrong}
-            answer = shared_people.ann.rpc("rag_graph_search", arguments)
-            error = answer.json()
-            assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)

@@ -97,24 +97,3 @@ def test_collections_without_keywords_are_judged_by_meaning(people: People, worl
     both = search(people.ann, "rag_judged_search", filters=filters)
     assert [row["word_score"] for row in both["judged"]] == [None, None]
     assert [row["chunk_id"] for row in both["judged"]] == [row["chunk_id"] for row in both["matches"]]
-
-
-INVALID: list[tuple[dict[str, Any], str]] = [
-    ({"query_vector": None}, "missing_vector"), ({"query_text": ""}, "missing_text"),
-    ({"mode": "graph"}, "invalid_mode"), ({"top_k": 0}, "invalid_top_k"),
-    ({"prefer": ["x"] * 101}, "invalid_prefer"),
-    ({"judged_top_k": 301}, "invalid_top_k"), ({"expand_context": 11}, "invalid_expand_context"),
-]  # fmt: skip
-
-
-def test_invalid_arguments_are_refused(shared_people: People):
-    for arguments, code in INVALID:
-        given = {"query_text": "kettle", "query_vector": vector(3), **arguments}
-        answer = shared_people.ann.rpc("rag_judged_search", given)
-        assert (answer.status_code, answer.json()["details"]) == (400, code)
-
-
-def test_judged_matches_of_a_graph_search_need_a_vector(shared_people: People):
-    given = {"query_text": "kettle", "mode": "keyword", "judged_top_k": 10}
-    answer = shared_people.ann.rpc("rag_graph_search", given)
-    assert (answer.status_code, answer.json()["details"]) == (400, "missing_vector")
