@@ -145,7 +145,7 @@ def watched(postmaster: psutil.Process) -> Iterator[list[int]]:
         thread.join()
 
 
-def task_of(actor: Actor, other: Actor, world: World, address: str, seed: int) -> Task:
+def task_of(actor: Actor, world: World, address: str, seed: int) -> Task:
     org = actor.org
     assert org is not None
     chunks = world.sql("select id::text, document_id::text from rag.chunks where org_id = %s", org.id)
@@ -159,7 +159,6 @@ def task_of(actor: Actor, other: Actor, world: World, address: str, seed: int) -
         headers=actor.direct().headers(),
         org_id=org.id,
         collection_id=collection,
-        other_user_id=other.id,
         document_ids=list({document for _, document in chunks}),
         chunk_ids=[chunk for chunk, _ in chunks],
         vector=json.loads(vector),
@@ -195,8 +194,8 @@ def test_two_hostile_users_do_not_slow_another_org_down(people: People, world: W
         work(people.bob, address, min(10, SECONDS / 20))
         quiet = work(people.bob, address, min(600, SECONDS / 4))
         tasks = [
-            task_of(people.ann, people.bob, world, address, 1),
-            task_of(people.alf, people.bob, world, address, 2),
+            task_of(people.ann, world, address, 1),
+            task_of(people.alf, world, address, 2),
         ]
         with watched(postmaster) as largest, attacked(tasks) as answers:
             busy = work(people.bob, address, SECONDS)

@@ -259,19 +259,6 @@ def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: Pe
     assert drift(world, people) == []
 
 
-def test_a_fold_that_is_rolled_back_changes_nothing(world: World, people: People):
-    passages.put_many(world, people.ann, [f"common thing{number}" for number in range(30)])
-    with psycopg.connect(world.stack.database_url()) as writer:
-        become(writer, people.ann)
-        for number in range(3):
-            writer.execute(
-                "update rag.documents set title = %s where org_id = %s", [f"t{number}", people.acme.id]
-            )
-        writer.rollback()
-    assert drift(world, people) == []
-    assert len(passages.search(world, people.ann, "common", top_k=100)) == 30
-
-
 def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People):
     """Folds of 33 documents: three segments of like size become one."""
     segments = f"select count(*), max(documents) from rag.term_segments where {ORGS}"
