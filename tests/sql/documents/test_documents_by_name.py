@@ -53,18 +53,6 @@ def test_several_documents_are_stored_in_one_call_and_reported_by_position(peopl
     assert by_name == {rows[0]["document_id"]: "text b", rows[1]["document_id"]: "text none"}
 
 
-def test_existing_documents_are_replaced_and_others_created(people: People, world: World):
-    (first,) = put(people.ann, new("a", "old", 1, 2, 3, metadata={"old": 1}, lang="en"))
-    rows = put(people.ann, new("b", "new b", 4), new("a", "new a", 5))
-    assert [row["replaced"] for row in rows] == [False, True]
-    assert rows[1]["document_id"] == first["document_id"]
-    stored = world.sql(
-        "select external_id, content, metadata, lang, (select count(*) from rag.chunks where document_id = "
-        "documents.id) from rag.documents where org_id = %s order by external_id", people.acme.id,
-    )  # fmt: skip
-    assert stored == [("a", "new a", {}, None, 1), ("b", "new b", {}, None, 1)]
-
-
 def test_one_invalid_document_stores_none(people: People, world: World):
     put(people.ann, new("a", "old", 1))
     wrong = new("c", "short", 1)

@@ -165,14 +165,6 @@ def delete(actor: Actor, document_id: str | None, **claims: Any) -> Any:
     return answer.json()
 
 
-def test_a_deleted_document_disappears_at_once_with_its_chunks(people: People, world: World):
-    deleted, remaining = people.ann.put([vector(1), vector(2)]), people.ann.put([vector(3)])
-    assert delete(people.alf, deleted) is True
-    assert {match["document_id"] for match in people.ann.match(vector(1))} == {remaining}
-    assert rows_of(world, people.acme) == (1, 1)
-    assert [delete(people.ann, absent) for absent in (deleted, str(uuid4()), None)] == [False] * 3
-
-
 def test_a_private_document_can_be_deleted_by_its_owner_and_admins(people: People):
     first, second = (people.ann.put([vector(1)], private=True) for _ in range(2))
     assert delete(people.alf, first) is False
