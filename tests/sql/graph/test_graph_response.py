@@ -14,10 +14,9 @@ def kestrel(surface: str) -> NamedChunk:
 
 
 def test_names_and_aliases_come_from_documents_within_the_filters(world: World, people: People):
-    ours = {"source_type": "doc"}
-    naming.put(world, people.ann, "Notes", kestrel("the falcons"), **ours)
+    naming.put(world, people.ann, "Notes", kestrel("the falcons"), source_type="doc")
     naming.put(world, people.ann, "Secrets", kestrel("Project Undisclosed"), source_type="ticket")
-    entities = naming.graph(world, people.ann, "Who is Kestrel?", filters=ours)["entities"]
+    entities = naming.graph(world, people.ann, "Who is Kestrel?", filters={"source_type": "doc"})["entities"]
     (seed,) = (entity for entity in entities if entity["seed"])
     assert (seed["id"], seed["aliases"]) == ("kestrel", ["the falcons"])
 
