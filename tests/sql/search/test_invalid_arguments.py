@@ -33,9 +33,11 @@ ERRORS: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("zero_vector", BY_VECTOR, [{"query_vector": [0.0] * 1536}]),
     ("invalid_mode", "rag_search rag_graph_search", [{"mode": mode} for mode in ("fuzzy", None, "")]),
     ("invalid_mode", "rag_judged_search", [{"mode": "graph"}]),
-    ("missing_vector", BY_TEXT, [{"mode": mode, **NO_VECTOR} for mode in ("semantic", "hybrid")]),
+    ("missing_vector", BY_TEXT, [NO_VECTOR | {"mode": "semantic"}]),
+    # A hybrid search in rag_search without a vector is one by keywords.
+    ("missing_vector", "rag_judged_search rag_graph_search", [NO_VECTOR, NO_VECTOR | {"mode": "hybrid"}]),
     ("missing_vector", "rag_graph_search",
-     [NO_VECTOR, NO_VECTOR | {"mode": "hierarchical"}, NO_VECTOR | {"mode": "keyword", "judged_top_k": 10}]),
+     [NO_VECTOR | {"mode": "hierarchical"}, NO_VECTOR | {"mode": "keyword", "judged_top_k": 10}]),
     ("missing_text", BY_TEXT,
      [{"mode": mode, "query_text": text} for mode in ("keyword", "hybrid") for text in ("", None)]),
     ("missing_text", "rag_graph_search",
