@@ -144,7 +144,7 @@ def test_sql_and_the_migrations_make_equal_databases(stack: Stack, declared: str
 
 # What neither the CLI's diff nor verify/catalogue.sql sees, by a text of the dump.
 CHANGES = {
-    "embedding SET STORAGE EXTERNAL": "alter table rag.chunks alter column embedding set storage external",
+    "embedding SET STORAGE": "alter table rag.chunks alter column embedding set storage external",
     "SET COMPRESSION pglz": "alter table rag.chunks alter column content set compression pglz",
     "SET STATISTICS 500": "alter table rag.chunks alter column lang set statistics 500",
     "chunks_by_scope": "drop index rag.chunks_by_scope",
