@@ -123,29 +123,6 @@ def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, wor
     assert library.is_unchanged()
 
 
-# -- bound to a collection ----------------------------------------------------------------------------
-
-
-def test_a_bound_key_cannot_leave_its_collection_in_sql(library: Library, world: World):
-    people = library.people
-    people.ann.put([vector(1)], collection="binder")
-    ((collection,),) = world.sql(
-        "select id::text from rag.collections where org_id = %s and name = 'binder'", people.acme.id
-    )
-    claims = {"rag": {"org": people.acme.id, "scopes": ["admin"], "collection": collection}}
-    for table, column in (("documents", "collection_id"), ("chunks", "collection_id"), ("collections", "id")):
-        rows = world.as_user(people.ann, f"select distinct {column}::text from rag.{table}", **claims)
-        assert rows == [(collection,)]
-        outside = f"from rag.{table} where {column} <> '{collection}'"
-        assert world.as_user(people.ann, f"delete {outside} returning 1", **claims) == []
-    ((other,),) = world.sql(
-        "select collection_id::text from rag.documents where id = %s", library.acme_document
-    )
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, "update rag.documents set collection_id = %s", other, **claims)
-    assert library.is_unchanged()
-
-
 # -- at the keys themselves ---------------------------------------------------------------------------
 
 

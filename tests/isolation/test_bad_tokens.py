@@ -24,10 +24,10 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
                 assert_tells_nothing(answer, shared_library, people.bob)
 
 
-@pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])
-def test_an_unexpected_role_is_refused_through_postgrest(shared_library: Library, role: str):
+def test_an_unexpected_role_is_refused_through_postgrest(shared_library: Library):
     """Even if the secret were out: the login role was granted three roles, and can become no other."""
-    people = shared_library.people
-    answer = shared_library.ask(MATCH, people.bob.headers(people.bob.token(role=role)))
-    assert answer.status_code in (400, 401, 403), answer.text
-    assert_tells_nothing(answer, shared_library, people.bob)
+    bob = shared_library.people.bob
+    for role in ("postgres", "authenticator", "supabase_admin", "pg_read_all_data"):
+        answer = shared_library.ask(MATCH, bob.headers(bob.token(role=role)))
+        assert answer.status_code in (400, 401, 403), answer.text
+        assert_tells_nothing(answer, shared_library, bob)

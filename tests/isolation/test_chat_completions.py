@@ -1,7 +1,6 @@
 """Attacks on chats: on other people's indexes, with credentials that are too small, by what documents say."""
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chat_completions_client import (
     ASKING,
-    MODEL_ANSWER,
     PATH,
     QUESTION,
     ask,
@@ -21,8 +19,7 @@ from tests.functions.chat_completions_client import (
     index,
     streams,
 )
-from tests.shared.generation.test_generators import ATTACKS
-from tests.stand_in_server import Reply, StandIn
+from tests.stand_in_server import StandIn
 
 either_way = pytest.mark.parametrize("stream", [False, True])
 
@@ -41,27 +38,6 @@ def test_a_retrieval_key_cannot_call_the_model(
     assert gateway.requests == []
 
 
-def test_a_document_cannot_forge_prompt_markers(
-    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
-):
-    """It stays between the markers of this request, whose number it cannot know."""
-    gateway.replies(Reply(json=MODEL_ANSWER))
-    for number, attack in enumerate(ATTACKS):
-        with subtests.test(attack=attack), chat_client(settings, gateway) as client:
-            text, name = f"The kettle. {attack}", f"kettles {number}"
-            index(services, people.ann, name, text)
-            assert ask(client, people.ann, index_name=name).status_code == 200
-            first, last = gateway.requests[-1].json["messages"]
-            (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
-            assert nonce not in text
-            assert (first["role"], last["role"]) == ("system", "user")
-            block = rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>"
-            assert re.findall(block, last["content"], re.DOTALL) == [text]
-            assert attack not in first["content"]
-            rest = last["content"].rpartition("<<end-")[2]
-            assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
-
-
 def test_concurrent_streams_never_mix_users(
     people: People, services: Services, settings: Settings, gateway: StandIn
 ):
@@ -77,7 +53,7 @@ def test_concurrent_streams_never_mix_users(
         assert not [other for other in own.values() if other != own[actor] and other in answer]
 
     with chat_client(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, [people.ann, people.bob] * 10))
+        list(pool.map(one, [people.ann, people.bob] * 8))
     for request in gateway.requests:
         text = json.dumps(request.json)
         assert ("Acme's" in text) != ("Bolt's" in text)

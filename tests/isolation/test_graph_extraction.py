@@ -7,8 +7,10 @@ import pytest
 from local import access_tokens
 from tests.actors import LEASED, READING, World
 from tests.conftest import People
+from tests.sql import naming
+from tests.sql.naming import NamedChunk
 from tests.sql.passages import put
-from tests.sql.reading import graph_rows, mentions, named, state
+from tests.sql.reading import graph_rows, mentions, state
 
 Row = dict[str, Any]
 TEXT = "Ann Lee wrote ACME-4417."
@@ -76,8 +78,8 @@ def test_an_extraction_cannot_write_into_another_document(people: People, world:
 
 def test_a_member_cannot_extract_or_remove_private_documents_of_others(people: People, world: World):
     """Nor do they learn how many there are."""
-    shared = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ann Lee"]}))
-    own = put(world, people.ann, TEXT, private=True, chunks=named({TEXT: ["Ann Lee"]}))
+    shared = naming.put(world, people.ann, "A", NamedChunk(TEXT, ["Ann Lee"]))
+    own = naming.put(world, people.ann, "A", NamedChunk(TEXT, ["Ann Lee"]), private=True)
     home = home_of(world, own)
     before = (graph_rows(world, own), state(world, own))
     assert people.alf.rpc("rag_build_graph", {"collection_id": home, "again": True}).json() == 1

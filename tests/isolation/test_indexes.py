@@ -1,7 +1,5 @@
-"""Attacks on indexes, which go by names: by the name of another org's, of another user's own, with a key that
-is bound or too small, without a credential, and straight through PostgREST."""
+"""Attacks on indexes, which go by names: by the name of another org's, and without a credential."""
 
-from typing import Any
 from uuid import uuid4
 
 from functions import index_query, indexes
@@ -10,23 +8,9 @@ from shared.text.prefixed_ids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services_with
-from tests.functions.test_indexes import digest, index, listed, path, retrieve
+from tests.functions.test_indexes import index, listed, path, retrieve
 
 SECRET = "The code of the vault door is ACME-4417."
-# What can be asked of an index by its name.
-ROUTES: list[tuple[str, str, Any]] = [
-    ("GET", "/documents", None),
-    ("POST", "/documents", {"documents": [{"doc_id": digest(SECRET), "text": "stolen"}]}),
-    ("POST", "/documents/delete", {"doc_ids": [digest(SECRET)]}),
-    ("DELETE", "", None),
-]
-
-
-def attack(actor: Actor, name: str, token: str | None = None) -> list[Any]:
-    """Every route that takes the name of an index that is there."""
-    answers = [actor.request(method, path(name, rest), body, token=token) for method, rest, body in ROUTES]
-    question = {"index_name": name, "query": "the code of the vault door"}
-    return answers + [actor.post(route, question, token=token) for route in ("/query", "/retrieve")]
 
 
 def assert_untouched(actor: Actor, name: str = "plans") -> None:
@@ -44,16 +28,6 @@ def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
     assert row["metadata"] == {}
     assert people.bob.request("DELETE", path("plans")).status_code == 200
     assert_untouched(people.ann)
-
-
-def test_an_index_under_a_user_s_own_name_is_private(people: People):
-    """An admin's documents in it belong to the user, too."""
-    name = f"notes:u:{people.ann.id}"
-    index(people.ada, SECRET, name=name)
-    assert_untouched(people.ann, name)
-    assert {answer.status_code for answer in attack(people.alf, name)} == {403}
-    assert "ACME" in people.ann.search("the code of the vault door").text
-    assert "ACME" not in people.alf.search("the code of the vault door").text
 
 
 def test_anonymous_access_needs_a_configured_user(people: People, settings: Settings, world: World):

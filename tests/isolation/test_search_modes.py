@@ -33,7 +33,7 @@ def test_every_search_returns_only_visible_rows(shared_library: Library, subtest
         (people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.ada, {"acme", "ann"}),
         (people.bob, {"bolt"}), (people.kim, {"acme", "bolt"}), (people.sam, set()),
     ]  # fmt: skip
-    for mode, neighbours in product(MODES, (0, 10)):
+    for mode, neighbours in zip(MODES, (10, 10, 0, 10), strict=True):
         with subtests.test(mode=mode, neighbours=neighbours):
             arguments: dict[str, Any] = {"mode": mode, "expand_context": neighbours, "half_life_days": 30}
             for actor, visible in secrets:
@@ -57,10 +57,12 @@ def test_filters_with_ids_of_others_find_nothing(library: Library, world: World,
         *({"metadata": {"plan": plan}} for plan in ("x", {"$in": ["x"]}, {"$gte": "a"}, {"$exists": True})),
         {"document_ids": [library.bolt_document], "org_ids": [people.bolt.id], "authors": ["bob"]},
     ]
-    for mode, filters in product(MODES, filters_of_others):
-        with subtests.test(mode=mode, filters=filters):
-            answer = search(library, people.alf, mode=mode, filters=filters)
-            assert (answer.status_code, answer.json()) == (200, []), answer.text
+    for number, filters in enumerate(filters_of_others):
+        # By one leg, and by both.
+        for mode in (MODES[number % 2], MODES[2 + number % 2]):
+            with subtests.test(mode=mode, filters=filters):
+                answer = search(library, people.alf, mode=mode, filters=filters)
+                assert (answer.status_code, answer.json()) == (200, []), answer.text
     for mode in MODES:
         assert visible_secrets(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
 
@@ -71,7 +73,7 @@ def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world:
     for owned in ({}, {"plan": "x"}):
         statement = "update rag.documents set metadata = %s where org_id = %s or owner_id = %s"
         world.sql(statement, json.dumps(owned), people.bolt.id, people.ann.id)
-        for mode, condition in product(MODES, conditions):
+        for mode, condition in product(MODES[:2], conditions):
             filters = {"metadata": {"plan": condition}}
             case = (owned, mode, condition)
             assert visible_secrets(library, people.alf, mode=mode, filters=filters) == {"acme"}, case
@@ -153,7 +155,7 @@ def test_a_poisoned_document_affects_no_search(library: Library, world: World, s
             try:
                 for mode in MODES:
                     assert visible_secrets(library, people.alf, mode=mode) == {"acme"}
-                    assert visible_secrets(library, people.ann, mode=mode) == {"acme", "ann"}
+                assert visible_secrets(library, people.ann, mode="hybrid") == {"acme", "ann"}
                 request = {"query_text": text[:10_000], "mode": "keyword", "expand_context": 3}
                 answer = people.alf.rpc("rag_search", {**request, "filters": {"model": model}})
                 assert answer.status_code == 200, answer.text

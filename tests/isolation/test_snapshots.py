@@ -117,10 +117,3 @@ def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshots, peop
     assert [row[0] for row in persisted.documents(people.ann, "plans")] == ["a"]
     assert people.alf.request("GET", f"/api/v1/documents/{document}").status_code == 200
     assert people.ann.request("GET", f"/api/v1/documents/{document}").status_code == 404
-
-
-def test_an_index_that_is_not_loading_is_neither_finished_nor_cancelled(persisted: Snapshots, people: People):
-    (plans,) = people.ann.rpc("rag_find_collection", {"collection": "plans"}).json()
-    for function in ("rag_finish_load", "rag_cancel_load"):
-        assert people.ann.rpc(function, {"collection_id": plans["id"]}).status_code == 404
-    assert len(persisted.documents(people.ann, "plans")) == 1

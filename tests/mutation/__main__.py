@@ -46,8 +46,12 @@ class Record:
     def add(self, name: str, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
         if self.path is not None:
-            rows = {name: asdict(outcome) for name, outcome in sorted(self.outcomes.items())}
-            self.path.write_text(json.dumps(rows, indent=2) + "\n")
+            # A line for each mutant.
+            rows = [
+                f"{json.dumps(name)}: {json.dumps(asdict(self.outcomes[name]))}"
+                for name in sorted(self.outcomes)
+            ]
+            self.path.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -3,30 +3,9 @@
 from typing import Any
 
 from tests.actors import World
-from tests.sql.passages import passages
 
 Row = dict[str, Any]
 STATE = "(state = 'done')::integer, next_ordinal, attempts, lease is not null, state = 'failed', error_code"
-
-
-def named(*chunks: dict[str, list[Any]]) -> list[Row]:
-    """Chunks that have been read: each a text with the names in it, and what they are related by."""
-    texts: list[str] = []
-    rows: list[Row] = []
-    for chunk in chunks:
-        ((text, names),) = chunk.items()
-        texts.append(text)
-        relations = [name for name in names if isinstance(name, tuple)]
-        rows.append(
-            {
-                "names": [{"name": name} for name in names if isinstance(name, str)],
-                "relations": [
-                    {"subject": subject, "type": type_, "object": other, "confidence": 0.8}
-                    for subject, type_, other in relations
-                ],
-            }
-        )
-    return [{**row, **passage} for row, passage in zip(rows, passages(texts), strict=True)]
 
 
 def mentions(world: World, document_id: str) -> list[tuple[int, str]]:

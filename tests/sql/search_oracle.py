@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.actors import MODEL, Actor, Org, World, vector
-from tests.conftest import People
+from tests.actors import MODEL, Actor, Org, World
+from tests.conftest import People, _people
 from tests.sql import passages
 
 WORDS = [f"w{number}" for number in range(12)]
@@ -141,20 +141,11 @@ def some_condition(draw: random.Random) -> Any:
     return {name: operators[name] for name in chosen} or draw.choice(VALUES)
 
 
-def new_people(world: World) -> People:
-    """The fixture's people are made once a test, these once an example."""
-    acme, bolt = world.org("Acme"), world.org("Bolt")
-    return People(
-        acme, bolt, ann=world.user(acme), alf=world.user(acme), ada=world.user(acme, role="admin"),
-        bob=world.user(bolt), kim=world.user(acme, bolt), sam=world.user(),
-    )  # fmt: skip
-
-
 class Library:
     """Puts, replaces and deletes documents as their people, and knows the remaining ones."""
 
     def __init__(self, world: World, seed: int) -> None:
-        self.world, self.people = world, new_people(world)
+        self.world, self.people = world, _people(world)
         self.draw = draw = random.Random(seed)  # noqa: S311  # not a secret
         self.documents: dict[tuple[str, str | None, str, str], list[Passage]] = {}
         for _ in range(45):
@@ -217,7 +208,7 @@ def nearest(needle: list[float], left: list[Passage]) -> list[str]:
     half = np.array(needle, dtype=np.float16).astype(np.float64)
 
     def distance(passage: Passage) -> float:
-        other = np.array(vector(passage.seed), dtype=np.float16).astype(np.float64)
+        other = np.array(passages.written(passage.seed), dtype=np.float16).astype(np.float64)
         return round(1 - float(half @ other / np.linalg.norm(half) / np.linalg.norm(other)), 6)
 
     distances = {seed: distance(replace(left[0], seed=seed)) for seed in {one.seed for one in left}}

@@ -2,8 +2,7 @@
 the functions alone."""
 
 import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from local import access_tokens
 from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, vector
 from tests.conftest import People
+from tests.process_faults import wait_for_waiters
 from tests.sql.sql_as_user import become
 
 LISTED_FIELDS = {
@@ -101,27 +101,11 @@ OUT_OF_BOUNDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_value_out_of_bounds_creates_no_key(people: People, world: World, subtests: pytest.Subtests):
+def test_a_value_out_of_bounds_creates_no_key(people: People, world: World):
     for fault in OUT_OF_BOUNDS:
-        with subtests.test(fault=fault):
-            before = stored(world, people.ann)
-            answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
-            assert answer.status_code == 400, answer.text
-            assert stored(world, people.ann) == before
-
-
-AT_BOUNDS: list[dict[str, Any]] = [
-    {"name": "x" * 100}, {"prefix": "mn_test_A-_9"}, {"prefix": "mn_admin_abcd"},
-    {"expires_at": "9999-12-30T00:00:00Z"},
-]  # fmt: skip
-
-
-def test_a_value_at_its_bounds_creates_a_key(people: People, subtests: pytest.Subtests):
-    for fine in AT_BOUNDS:
-        with subtests.test(fine=fine):
-            (name,) = fine
-            row = created(people.ann, **fine)
-            assert row[name].replace("+00:00", "Z") == fine[name]
+        answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
+        assert answer.status_code == 400, (fault, answer.text)
+    assert stored(world, people.ann) == 0
 
 
 def test_a_known_hash_creates_no_second_key_and_reveals_nothing(people: People, world: World):
@@ -166,12 +150,6 @@ def create_in(connection: psycopg.Connection[Any], actor: Actor) -> str | None:
     return None
 
 
-def wait_for_end_or_lock(world: World, running: Future[str | None], pid: int) -> None:
-    waiting = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-    while not running.done() and world.sql(waiting, pid) != [(True,)]:
-        time.sleep(0.01)
-
-
 # Both count 99 before either is there.
 def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People, world: World):
     many(world, people.ann, 99)
@@ -179,7 +157,7 @@ def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People
     with psycopg.connect(url) as one, psycopg.connect(url) as two, ThreadPoolExecutor(1) as pool:
         assert create_in(one, people.ann) is None
         second = pool.submit(create_in, two, people.ann)
-        wait_for_end_or_lock(world, second, two.info.backend_pid)
+        wait_for_waiters(world.stack, 1)
         one.commit()
         assert second.result() == "PT400"
         two.rollback()
@@ -263,15 +241,14 @@ FAULTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests: pytest.Subtests):
+def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People):
     old = created(people.ann)
     before = list_keys(people.ann)
     for fault in FAULTS:
-        with subtests.test(fault=fault):
-            status, code = refusal(people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)))
-            assert status == 400
-            assert "overlap_seconds" not in fault or code == "invalid_overlap"
-            assert list_keys(people.ann) == before
+        status, code = refusal(people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)))
+        assert status == 400, fault
+        assert "overlap_seconds" not in fault or code == "invalid_overlap", fault
+        assert list_keys(people.ann) == before, fault
 
 
 def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int) -> list[int]:
@@ -327,12 +304,11 @@ def test_an_exchange_records_its_time_and_an_ended_key_has_none(people: People, 
 NO_HASHES: list[Any] = [None, "", 7, [], "0" * 64]
 
 
-def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, subtests: pytest.Subtests):
+def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World):
     own = fresh()
     key = created(people.ann, own)
     for digest in [*NO_HASHES, [own], {"hash": own}]:
-        with subtests.test(digest=digest):
-            assert open_key(people.ann, digest) == []
+        assert open_key(people.ann, digest) == [], digest
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
 
 

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from tests.process_faults import private_bytes
 # As JSON text: Python cannot hold it. 17 kB, of which each number has 131,072 digits.
 BOMB = f'{{"a": [{", ".join(["1e131071"] * 1900)}]}}'
 NESTED = f'{{"a": {"[" * 5000}{"]" * 5000}}}'
+OTHER_BOMBS = (BOMB.replace("1e131071", "1e-16383"), NESTED)
 MOST_MEMORY = 100_000_000
 
 # value, may it be metadata
@@ -62,10 +62,9 @@ CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_chunk_loc
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_check_accepts_only_readable_values(world: World, check: str, subtests: pytest.Subtests):
+def test_a_check_accepts_only_readable_values(world: World, check: str):
     for value, is_valid in CHECKS[check]:
-        with subtests.test(value=value[:60]):
-            assert world.sql(f"select {check}(%s)", value) == [(is_valid,)]
+        assert world.sql(f"select {check}(%s)", value) == [(is_valid,)], value[:60]
 
 
 def leased(people: People, world: World, function: str) -> str:
@@ -186,12 +185,12 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
     assert {function for function, _ in parameters} == set(calls)
     # PostgREST's pool is open by now.
     with largest_growth(world) as largest:
-        for function, name in sorted(parameters):
+        for number, (function, name) in enumerate(sorted(parameters)):
             is_leased = function in ("rag_complete_job", "rag_store_extraction")
             token = leased(people, world, function) if is_leased else None
             if function in ("rag_list_source_items", "rag_put_source_item", "rag_update_source"):
                 token = of_source
-            for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383"), NESTED):
+            for bomb in (BOMB, OTHER_BOMBS[number % 2]):
                 with subtests.test(function=function, parameter=name):
                     is_list = isinstance(calls[function][name], list)
                     arguments = {**calls[function], name: ["BOMB"] if is_list else "BOMB"}
@@ -199,37 +198,6 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
                     assert (answer.status_code, answer.json()["code"]) == (400, "PT400"), answer.text[:200]
                     details = ("unreadable_json", "json_too_large", "invalid_config")
                     assert answer.json()["details"] in details
-    assert largest[0] < MOST_MEMORY
-
-
-# Where a conversion would render the numbers, in a document, in changes or in filters.
-PLACES_OF_BOMBS: dict[tuple[str, str], str] = {
-    ("rag_put_documents", "documents"): "title labels metadata content unknown",
-    ("rag_put_documents", "chunks"): "content metadata names relations unknown",
-    ("rag_add_document", "document"): "labels metadata bytes path unknown",
-    ("rag_update_document", "changes"): "labels metadata title unknown",
-    ("rag_search", "filters"): "origins metadata labels model document_type unknown",
-}
-
-
-def test_no_function_renders_numbers_as_text_or_accepts_deep_values(
-    people: People, world: World, subtests: pytest.Subtests
-):
-    calls = right_arguments(people)
-    with largest_growth(world) as largest:
-        for (function, name), fields in PLACES_OF_BOMBS.items():
-            for field, bomb in product(fields.split(), (BOMB[len('{"a": ') : -1], NESTED)):
-                value = {field: "BOMB"}
-                with subtests.test(function=function, value=value, bomb=bomb[:20]):
-                    if function == "rag_put_documents":
-                        (document,) = calls[function]["documents"]
-                        changed = {**document, **(value if name == "documents" else {"chunks": [value]})}
-                        wrong: dict[str, Any] = {"documents": [changed]}
-                    else:
-                        wrong = {name: {**calls[function][name], **value}}
-                    answer = bombed(people, function, {**calls[function], **wrong}, bomb)
-                    # ("bytes" that is no string is ignored, and a document without an original is refused.)
-                    assert answer.status_code == 400, answer.text[:200]
     assert largest[0] < MOST_MEMORY
 
 

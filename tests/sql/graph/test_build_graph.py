@@ -6,9 +6,11 @@ import pytest
 
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.sql import naming
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, collection, fail, keep, names
-from tests.sql.passages import put
-from tests.sql.reading import graph_rows, named, state
+from tests.sql.naming import NamedChunk
+from tests.sql.passages import passages, put
+from tests.sql.reading import graph_rows, state
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,7 @@ def test_existing_documents_are_extracted_on_request(world: World, people: Peopl
     world.sql("update rag.jobs set state = 'failed' where id = %s", first)
     world.sql("delete from rag.jobs where id = %s", second)
     world.sql("delete from rag.title_entities where document_id = %s", second)
-    read = put(world, people.ann, TEXTS[2], chunks=named({TEXTS[2]: ["Cyd Fox"]}))
+    read = naming.put(world, people.ann, "A", NamedChunk(TEXTS[2], ["Cyd Fox"]))
     assert claim(world) == []
     ((home,),) = world.sql("select collection_id from rag.documents where id = %s", first)
     assert people.alf.rpc("rag_build_graph", {"collection_id": str(home)}).json() == 2
@@ -53,9 +55,9 @@ def switch(actor: Actor, home: str, on: bool | None, token: str | None = None) -
 
 def test_the_setting_removes_a_collection_from_the_graph_and_restores_it(world: World, people: People):
     home = collection(world, people.ann, "switched")
-    chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "PART_OF", "Staff")]})
-    document = put(world, people.ann, TEXTS[0], title="Staff", chunks=chunks, collection="switched")
-    other = put(world, people.ann, TEXTS[0], title="Staff", chunks=chunks)
+    chunk = NamedChunk(TEXTS[0], ["Ann Lee"], [("Ann Lee", "PART_OF", "Staff")])
+    document = naming.put(world, people.ann, "Staff", chunk, collection="switched")
+    other = naming.put(world, people.ann, "Staff", chunk)
     assert graph_rows(world, document) == 4
     assert switch(people.alf, home, False).status_code == 200
     assert (graph_rows(world, document), graph_rows(world, other)) == (0, 4)
@@ -70,10 +72,10 @@ def test_the_setting_removes_a_collection_from_the_graph_and_restores_it(world: 
 
 def test_the_worker_removes_the_results_of_many_documents(world: World, people: People):
     home = collection(world, people.ann, "many")
-    chunk = named({TEXTS[0]: ["Ann Lee"]})
+    chunk = passages(TEXTS[:1])[0] | NamedChunk(TEXTS[0], ["Ann Lee"]).keys()
     several = [
         {"title": f"Number {number}", "content": TEXTS[0], "embedding_model": "m",
-         "external_id": str(number), "chunks": chunk}
+         "external_id": str(number), "chunks": [chunk]}
         for number in range(230)
     ]  # fmt: skip
     people.ann.rpc("rag_put_documents", {"collection": "many", "documents": several})
@@ -91,7 +93,7 @@ def test_the_worker_removes_the_results_of_many_documents(world: World, people: 
 
 def test_the_graph_setting_needs_the_right_to_write_documents(world: World, people: People):
     home = collection(world, people.ann, "scoped")
-    document = put(world, people.ann, TEXTS[0], collection="scoped", chunks=named({TEXTS[0]: ["Ann Lee"]}))
+    document = naming.put(world, people.ann, "A", NamedChunk(TEXTS[0], ["Ann Lee"]), collection="scoped")
     token = people.ann.key_token(scopes=["collections:manage"])
     assert switch(people.ann, home, False, token).status_code == 403
     assert graph_rows(world, document) > 0

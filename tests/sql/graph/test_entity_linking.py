@@ -66,10 +66,8 @@ EXACT: dict[str, set[str]] = {
 }
 
 
-def test_a_name_is_linked_in_any_spelling_and_the_longest_first(known: Known, subtests: pytest.Subtests):
-    for question, entities in EXACT.items():
-        with subtests.test(question=question):
-            assert set(known.linked(question)) == entities
+def test_a_name_is_linked_in_any_spelling_and_the_longest_first(known: Known):
+    assert {question: set(known.linked(question)) for question in EXACT} == EXACT
 
 
 def test_a_lower_case_name_has_less_confidence_except_in_scripts_without_case(known: Known):
@@ -88,17 +86,15 @@ def test_aliases_are_linked_in_both_directions_with_less_confidence(known: Known
         assert linked[other] == pytest.approx(0.9 * 0.5 * linked[asked.lower()])
 
 
-PARTS = [
-    ("What did Curtiz direct?", "michael curtiz"), ("Ask Priya", "priya nair"), ("Ask Nair", "priya nair"),
-    ("Кто такой Сокол?", "команда сокол"), ("Is the Heron down?", "heron project"),
-    ("Did the Label Outage last?", "2026 118 label outage"),
-]  # fmt: skip
+PARTS = {
+    "What did Curtiz direct?": ["michael curtiz"], "Ask Priya": ["priya nair"], "Ask Nair": ["priya nair"],
+    "Кто такой Сокол?": ["команда сокол"], "Is the Heron down?": ["heron project"],
+    "Did the Label Outage last?": ["2026 118 label outage"],
+}  # fmt: skip
 
 
-def test_a_part_of_a_name_is_linked(known: Known, subtests: pytest.Subtests):
-    for question, entity in PARTS:
-        with subtests.test(question=question):
-            assert set(known.linked(question)) == {entity}
+def test_a_part_of_a_name_is_linked(known: Known):
+    assert {question: [*known.linked(question)] for question in PARTS} == PARTS
 
 
 MISSPELLINGS = [
@@ -109,12 +105,11 @@ MISSPELLINGS = [
 ]  # fmt: skip
 
 
-def test_a_misspelled_name_is_linked_with_less_confidence(known: Known, subtests: pytest.Subtests):
+def test_a_misspelled_name_is_linked_with_less_confidence(known: Known):
     for question, entity in MISSPELLINGS:
-        with subtests.test(question=question):
-            linked = known.linked(question)
-            assert max(linked, key=lambda one: linked[one]) == entity
-            assert 0.4 < linked[entity] <= 0.8
+        linked = known.linked(question)
+        assert max(linked, key=lambda one: linked[one], default=None) == entity, question
+        assert 0.4 < linked[entity] <= 0.8, question
 
 
 NO_NAMES = [
@@ -126,10 +121,8 @@ NO_NAMES = [
 ]  # fmt: skip
 
 
-def test_common_words_and_other_names_are_not_linked(known: Known, subtests: pytest.Subtests):
-    for question in NO_NAMES:
-        with subtests.test(question=ascii(question)[:40]):
-            assert known.linked(question) == {}
+def test_common_words_and_other_names_are_not_linked(known: Known):
+    assert [question[:40] for question in NO_NAMES if known.linked(question)] == []
 
 
 def test_a_long_question_is_linked_by_its_start(known: Known):

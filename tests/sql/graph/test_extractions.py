@@ -12,7 +12,7 @@ from tests.sql import naming, passages
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
 from tests.sql.naming import NamedChunk
 from tests.sql.passages import put
-from tests.sql.reading import graph_rows, mentions, named, relations, state
+from tests.sql.reading import graph_rows, mentions, relations, state
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 WAITING = (0, 0, 0, False, False, None)
@@ -31,15 +31,12 @@ def requested(world: World, document: str) -> list[tuple[str, bool]]:
     return world.sql("select user_id::text, due_at <= now() from rag.jobs where id = %s", document)
 
 
-def test_documents_without_names_are_queued_for_their_author(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_documents_without_names_are_queued_for_their_author(world: World, people: People):
     for case, (chunks, is_done) in CHUNKS.items():
-        with subtests.test(case):
-            fields: dict[str, Any] = {} if chunks else {"content": "x"}
-            document = naming.put(world, people.ann, "t", *chunks, **fields)
-            assert state(world, document) == (DONE if is_done else WAITING)
-            assert requested(world, document) == [(people.ann.id, True)]
+        fields: dict[str, Any] = {} if chunks else {"content": "x"}
+        document = naming.put(world, people.ann, "t", *chunks, **fields)
+        assert state(world, document) == (DONE if is_done else WAITING), case
+        assert requested(world, document) == [(people.ann.id, True)], case
 
 
 def test_no_user_stores_vectors_in_an_extraction(world: World, people: People):
@@ -120,41 +117,14 @@ def test_an_extraction_that_kills_its_workers_fails_without_its_document(world: 
     assert world.sql(status, document) == [("completed", None)]
 
 
-def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World, subtests: pytest.Subtests):
+def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World):
     for arguments in (
         ("extraction", 0, 60), ("extraction", 101, 60), ("extraction", None, 60), ("extraction", 1, 4),
         ("extraction", 1, 3601), ("removal", 1, 60), (None, 1, 60),
     ):  # fmt: skip
-        with subtests.test(arguments=arguments):
-            with pytest.raises(psycopg.Error) as refused:
-                world.as_role("rag_worker", "select public.rag_claim_jobs(%s, %s, %s)", *arguments)
-            assert refused.value.sqlstate == "PT400"
-
-
-def test_a_claim_reads_few_rows_of_finished_extractions(world: World, people: People):
-    """By the index, which has unfinished jobs only, in the order of a claim."""
-    put(world, people.ann, TEXTS[0])
-    world.sql(
-        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
-        "select org_id, collection_id, 'x', 'x', repeat('0', 64) "
-        "from rag.documents, generate_series(1, 500) where org_id = %s",
-        people.acme.id,
-    )
-    world.sql(
-        "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id, state) "
-        "select org_id, id, 'extraction', id, collection_id, %s, 'done' "
-        "from rag.documents where org_id = %s on conflict do nothing",
-        people.ann.id, people.acme.id,
-    )  # fmt: skip
-    world.sql("analyze rag.jobs")
-    plan = world.as_role(
-        "rag_worker",
-        "explain (costs off) select id from rag.jobs where kind = 'extraction' and org_id = %s "
-        "and state in ('waiting', 'running') and due_at <= clock_timestamp() order by due_at, id limit 8",
-        people.acme.id,
-    )
-    lines = "\n".join(line for (line,) in plan)
-    assert "jobs_due" in lines
+        with pytest.raises(psycopg.Error) as refused:
+            world.as_role("rag_worker", "select public.rag_claim_jobs(%s, %s, %s)", *arguments)
+        assert refused.value.sqlstate == "PT400", arguments
 
 
 def home_of(world: World, document: str) -> str:
@@ -197,8 +167,8 @@ def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people
 
 
 def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
-    chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
-    document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
+    first = NamedChunk(TEXTS[0], ["Ann Lee"], [("Ann Lee", "REPORTS_TO", "Bob Orr")])
+    document = naming.put(world, people.ann, "A", first, NamedChunk(TEXTS[1], ["Bob Orr"]))
     assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
     requeue(world, people, document)
     (row,) = claim(world)

@@ -2,26 +2,27 @@
 
 from typing import Any
 
-import pytest
-
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import naming, passages, reading
 from tests.sql.naming import NamedChunk
 
+STATEMENTS: list[tuple[list[Any], float]] = [
+    ([("Heron", "OWNED_BY", "Kestrel", 0.75)], 0.75),
+    ([("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)], 0.75),
+    *(([("Heron", "OWNED_BY", "Kestrel", confidence)], 1) for confidence in (1, 7, int("9" * 300))),
+]
 
-def test_a_relation_is_stored_with_its_confidence(world: World, people: People):
-    chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
-    document_id = naming.put(world, people.ann, "t", NamedChunk("y"), chunk)
-    assert reading.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
-    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
-
-def test_relation_ends_are_folded_and_duplicates_keep_the_highest_confidence(world: World, people: People):
-    relations = [("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)]
-    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron", "Kestrel"], relations))
-    assert reading.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
-    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
+def test_a_relation_has_folded_ends_and_its_highest_confidence_which_is_at_most_one(
+    world: World, people: People
+):
+    stored = "select confidence from rag.relations where document_id = %s"
+    for relations, confidence in STATEMENTS:
+        chunk = NamedChunk("x", ["Heron", "Kestrel"], relations)
+        document_id = naming.put(world, people.ann, "t", NamedChunk("y"), chunk)
+        assert reading.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
+        assert world.sql(stored, document_id) == [(confidence,)], str(relations)[:60]
 
 
 ENDS = [
@@ -34,13 +35,11 @@ ENDS = [
 ]
 
 
-def test_both_ends_are_named_in_the_document_or_its_title(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_both_ends_are_named_in_the_document_or_its_title(world: World, people: People):
     for title, names, remaining in ENDS:
-        with subtests.test(title=title, names=names):
-            chunk = NamedChunk("x", names, [("Heron", "OWNED_BY", "Kestrel")])
-            assert bool(reading.relations(world, naming.put(world, people.ann, title, chunk))) is remaining
+        chunk = NamedChunk("x", names, [("Heron", "OWNED_BY", "Kestrel")])
+        relations = reading.relations(world, naming.put(world, people.ann, title, chunk))
+        assert bool(relations) is remaining, (title, names)
 
 
 def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_document(
@@ -50,18 +49,6 @@ def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_docum
     together = naming.put(world, people.ann, "t", chunk, NamedChunk("y", ["Kestrel"]))
     assert reading.relations(world, together) == [(0, "heron", "OWNED_BY", "kestrel")]
     assert reading.relations(world, naming.put(world, people.ann, "t", chunk)) == []
-
-
-SELF_RELATIONS = [("Heron", "Heron"), ("Heron (bird)", "HERON")]
-
-
-def test_an_entity_is_not_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
-    for subject, object_ in SELF_RELATIONS:
-        with subtests.test(subject=subject, object=object_):
-            relations = [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
-            chunk = NamedChunk("x", ["Heron", "Kestrel"], relations)
-            document_id = naming.put(world, people.ann, "t", chunk)
-            assert reading.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
 
 
 FULL = {"subject": "Heron", "type": "OWNED_BY", "object": "Kestrel", "confidence": 0.9}
@@ -75,35 +62,18 @@ NO_RELATIONS: list[Any] = [
     *(None, 7, True, "Heron OWNED_BY Kestrel", [], [FULL], {}),
     *({name: value for name, value in FULL.items() if name != missing} for missing in FULL),
     *(FULL | {name: value} for name, values in WRONG.items() for value in values),
+    # An entity is not related to itself.
+    *(FULL | {"object": other} for other in ("Heron", "HERON", "Heron (bird)")),
 ]
 
 
-def test_invalid_relations_are_left_out_and_valid_ones_stored(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_invalid_relations_are_left_out_and_valid_ones_stored(world: World, people: People):
     for relation in NO_RELATIONS:
-        with subtests.test(relation=ascii(relation)[:100]):
-            chunk = NamedChunk("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
-            document_id = naming.put(world, people.ann, "t", chunk)
-            assert reading.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
-            assert reading.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
-
-
-def test_confidence_is_at_most_one(world: World, people: People, subtests: pytest.Subtests):
-    for confidence in [1, 7, int("9" * 300)]:
-        with subtests.test(confidence=confidence):
-            chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
-            document_id = naming.put(world, people.ann, "t", chunk)
-            stored = "select confidence from rag.relations where document_id = %s"
-            assert world.sql(stored, document_id) == [(1,)]
-
-
-def test_relations_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):
-    for relations in ["x", 7, {"subject": "Heron"}, None]:
-        with subtests.test(relations=relations):
-            chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
-            document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-            assert reading.counts(world, document_id) == [0, 1, 0, 1]
+        chunk = NamedChunk("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
+        document_id = naming.put(world, people.ann, "t", chunk)
+        stored = reading.relations(world, document_id), reading.mentions(world, document_id)
+        valid = [(0, "kestrel", "PART_OF", "heron")], [(0, "heron"), (0, "kestrel")]
+        assert stored == valid, ascii(relation)[:100]
 
 
 def test_relations_without_names_are_dropped(world: World, people: People):

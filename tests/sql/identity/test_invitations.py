@@ -173,13 +173,6 @@ def test_invitations_are_listed_apart_from_members(people: People):
     assert invitations(people.bob) == []
 
 
-def test_an_invitation_stays_when_its_admin_is_removed(people: People, world: World):
-    first = world.user(people.acme, role="admin")
-    invite(first, people.sam)
-    assert people.ada.rpc("rag_remove_member", {"user_id": first.id}).status_code == 204
-    assert answer(people.sam, people.acme.id, accept=True) == 204
-
-
 def test_an_org_has_at_most_a_hundred_open_invitations(people: People, world: World):
     world.sql(
         "with users as (insert into auth.users (id, email) "

@@ -22,22 +22,6 @@ def refusal(actor: Actor, function: str, token: str | None = None, **arguments: 
     return answer.status_code, answer.json()["details"]
 
 
-def test_an_admin_invites_changes_and_removes_a_member(people: People, world: World):
-    sam, acme = people.sam.id, people.acme.id
-    for role, name in (("member", "Sam Hill"), ("admin", None)):
-        added = people.ada.rpc("rag_put_member", {"user_id": sam, "role": role, "name": name})
-        assert added.status_code == 204, added.text
-        row = "select role, name from rag.members where org_id = %s and user_id = %s"
-        assert world.sql(row, acme, sam) == [(role, name)]
-        # The second change is that of a member.
-        people.sam.rpc("rag_answer_invitation", {"org_id": acme, "accept": True})
-        assert [(org["id"], org["role"]) for org in people.sam.rpc("rag_list_orgs").json()] == [(acme, role)]
-    assert people.ada.rpc("rag_remove_member", {"user_id": sam, "org_id": acme}).status_code == 204
-    assert sam not in roles(world, acme)
-    assert people.sam.rpc("rag_list_orgs").status_code == 403
-    assert refusal(people.ada, "rag_remove_member", user_id=sam) == (404, "member_not_found")
-
-
 def test_a_removal_revokes_keys_and_is_recorded_as_a_change_is(people: People, world: World):
     assert people.alf.rpc("rag_create_key", key_arguments(org_id=people.acme.id)).status_code == 200
     for function in ("rag_put_member", "rag_remove_member"):

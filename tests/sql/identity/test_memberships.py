@@ -11,7 +11,6 @@ from psycopg.types.json import Jsonb
 from local.stack import Stack
 from tests.actors import Actor, Org, World, put_arguments, store_arguments, vector
 from tests.conftest import People
-from tests.sql.passages import untimed
 from tests.sql.sql_as_user import become
 from tests.verify.test_run import sql_of
 
@@ -68,13 +67,6 @@ def test_the_policy_of_members_may_call_is_org_member(people: People, world: Wor
         connection.rollback()
 
 
-def test_users_read_only_their_own_orgs_and_memberships(people: People, world: World):
-    assert world.as_user(people.ann, "select id::text from rag.orgs") == [(people.acme.id,)]
-    assert world.as_user(people.ann, "select user_id::text from rag.members") == [(people.ann.id,)]
-    assert world.as_user(people.sam, "select * from rag.orgs") == []
-    assert world.as_user(people.sam, "select * from rag.members") == []
-
-
 def test_a_token_restricted_to_an_org_counts_only_there(people: People, world: World):
     for actor, own in ((people.kim, {people.bolt.id}), (people.ann, set())):
         assert orgs_of(world, actor, **narrowed(people.bolt)) == own
@@ -83,18 +75,6 @@ def test_a_token_restricted_to_an_org_counts_only_there(people: People, world: W
     world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.ada.id)
     assert orgs_of(world, people.ada, "admin_org_ids") == {people.acme.id, people.bolt.id}
     assert orgs_of(world, people.ada, "admin_org_ids", **narrowed(people.bolt)) == {people.bolt.id}
-
-
-def test_a_restriction_to_one_org_still_fills_the_page(people: People):
-    """By filter or by claim: the other org's rows, all nearer, neither take places nor are counted."""
-    people.bob.put([vector(1)] * 30)
-    people.ann.put([vector(seed) for seed in range(2, 7)])
-    by_filter = people.kim.match(vector(1), top_k=5, org_id=people.acme.id)
-    arguments = {"query_vector": vector(1), "top_k": 5}
-    by_claim = people.kim.rpc("rag_match", arguments, token=people.kim.token(**narrowed(people.acme))).json()
-    own = people.ann.match(vector(1), top_k=5)
-    assert untimed(by_filter) == untimed(by_claim) == untimed(own)
-    assert [(row["org_id"], row["considered"]) for row in by_filter] == [(people.acme.id, 5)] * 5
 
 
 NO_ORGS: list[Any] = ["", "*", str(UUID(int=0)), ["a"], {"org": "x"}]
@@ -109,18 +89,6 @@ def test_a_malformed_org_claim_finds_nothing_and_none_finds_all(
     for claims, orgs in [*cases, *((claims, both) for claims in UNCLAIMED)]:
         with subtests.test(claims=claims):
             assert orgs_of(world, people.kim, **claims) == orgs
-
-
-def test_a_deleted_org_s_rows_are_deleted_and_no_others(people: People, world: World):
-    people.ann.put([vector(1), vector(2)])
-    people.bob.put([vector(1)])
-    world.sql("delete from rag.orgs where id = %s", people.acme.id)
-    for table in ("members", "collections", "documents", "chunks"):
-        counted = f"select count(*) from rag.{table} where org_id = %s"
-        assert world.sql(counted, people.acme.id) == [(0,)], table
-        assert world.sql(counted, people.bolt.id) != [(0,)], table
-    assert people.ann.rpc("rag_match", {"query_vector": vector(1)}).json()["details"] == "no_org"
-    assert len(people.kim.match(vector(1))) == 1
 
 
 class Teams:

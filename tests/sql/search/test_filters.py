@@ -1,7 +1,6 @@
 """Filters of every kind, straight through PostgREST: what they find, and how wrong ones are refused."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -60,19 +59,10 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_filter_matches_its_documents(shelf: Actor, subtests: pytest.Subtests):
+def test_a_filter_matches_its_documents(shelf: Actor):
     for filters, entry in FILTERS:
-        with subtests.test(filters=filters):
-            rows = shelf.match(vector(1), **{"model": MODEL, **filters})
-            assert {row["title"] for row in rows} == {f"a {word}" for word in entry.split()}
-
-
-def test_collections_are_filtered_by_id(shelf: Actor):
-    rows = {row["title"]: row["collection_id"] for row in shelf.match(vector(1))}
-    notes, default = rows["a page"], rows["a call"]
-    assert [row["title"] for row in shelf.match(vector(1), collection_id=notes)] == ["a page"]
-    assert len(shelf.match(vector(1), collection_ids=[notes, default])) == 3
-    assert len(shelf.match(vector(1), collection_ids=[default, str(uuid4())])) == 2
+        rows = shelf.match(vector(1), **{"model": MODEL, **filters})
+        assert {row["title"] for row in rows} == {f"a {word}" for word in entry.split()}, filters
 
 
 BAD_FILTERS: list[Any] = [
@@ -81,19 +71,12 @@ BAD_FILTERS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])
-def test_a_malformed_filter_is_refused(shelf: Actor, function: str, subtests: pytest.Subtests):
+def test_a_malformed_filter_is_refused(shelf: Actor):
     for filters in BAD_FILTERS:
-        with subtests.test(filters=filters, function=function):
-            more: dict[str, dict[str, Any]] = {
-                "rag_search": {"query_vector": vector(1), "mode": "semantic"},
-                "rag_match": {"query_vector": vector(1)},
-            }
-            arguments = more.get(function, {"chunk_id": str(uuid4())})
-            answer = shelf.rpc(function, {**arguments, "filters": filters})
-            assert answer.status_code == 400, answer.text
-            if not isinstance(filters, dict) or "metadata" in filters:
-                assert answer.json()["details"] == "invalid_filters"
+        answer = shelf.rpc("rag_match", {"query_vector": vector(1), "filters": filters})
+        assert answer.status_code == 400, (filters, answer.text)
+        if not isinstance(filters, dict) or "metadata" in filters:
+            assert answer.json()["details"] == "invalid_filters"
 
 
 def test_too_deep_metadata_filters_find_nothing_or_are_refused(shelf: Actor):
@@ -128,25 +111,21 @@ def test_unknown_filters_are_named(shelf: Actor, subtests: pytest.Subtests):
         ("rag_graph_search", by_text),
     ):
         operators = {"metadata": {"team": {"$nin": ["a"]}}}
-        for known, is_empty in (({}, False), (operators, False), ({"source_type": "none"}, True)):
+        for known, is_empty in ((operators, False), ({"source_type": "none"}, True)):
             with subtests.test(function=function, is_empty=is_empty):
                 answer = direct.rpc(function, {**arguments, "filters": {**known, **unknown}})
-                assert answer.status_code == 200, answer.text
                 assert answer.headers["x-rag-ignored-filters"].split(", ") == names
                 assert "x-evil" not in answer.headers
                 exposed = answer.headers["access-control-expose-headers"].lower()
                 assert "x-rag-ignored-filters" in exposed
                 body = answer.json()
-                if function == "rag_graph_search":
-                    assert body["ignored_filters"] == names
                 rows = body["matches"] if isinstance(body, dict) else body
                 assert bool(rows) is not is_empty
-                assert all(row["ignored_filters"] == names for row in rows)
-            with subtests.test(function=function, known=known):
-                answer = direct.rpc(function, {**arguments, "filters": known})
-                assert "x-rag-ignored-filters" not in answer.headers
-                rows = answer.json()
-                if isinstance(rows, dict):
-                    assert "ignored_filters" not in rows
-                else:
-                    assert all(row["ignored_filters"] is None for row in rows)
+                for one in [body] if isinstance(body, dict) else rows:
+                    assert one["ignored_filters"] == names
+        with subtests.test(function=function):
+            answer = direct.rpc(function, {**arguments, "filters": operators})
+            assert "x-rag-ignored-filters" not in answer.headers
+            body = answer.json()
+            for one in [body] if isinstance(body, dict) else body:
+                assert one.get("ignored_filters") is None

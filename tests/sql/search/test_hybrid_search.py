@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import MODEL, NOBODYS, World, vector
+from tests.actors import MODEL, World, vector
 from tests.conftest import People
 from tests.sql import passages
 
@@ -86,19 +86,16 @@ def test_hierarchical_mode_finds_chunks_of_the_best_documents_only(world: World,
 DECAYS = [(-5, 1.0), (10, 0.75), (20, 0.625), (10**5, 0.5)]
 
 
-def test_a_score_decays_by_half_lives_to_at_least_half(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_a_score_decays_by_half_lives_to_at_least_half(world: World, people: People):
     for days, entries in DECAYS:
         ((date,),) = world.sql("select (now() - make_interval(days => %s))::text", days)
         document_id = passages.put(world, people.ann, "pump", occurred_at=date)
         for mode in ("semantic", "keyword", "hybrid"):
-            with subtests.test(days=days, mode=mode):
-                arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
-                (fresh,) = passages.search(world, people.ann, "pump", **arguments)
-                (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
-                assert faded["score"] == pytest.approx(fresh["score"] * entries, rel=1e-3)
-                assert faded["similarity"] == fresh["similarity"]
+            arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
+            (fresh,) = passages.search(world, people.ann, "pump", **arguments)
+            (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
+            assert faded["score"] == pytest.approx(fresh["score"] * entries, rel=1e-3), (days, mode)
+            assert faded["similarity"] == fresh["similarity"], (days, mode)
         passages.delete(world, people.ann, document_id)
 
 
@@ -120,34 +117,6 @@ def test_a_half_life_reorders_more_documents_than_the_page_has(world: World, peo
     for half_life, title in ((None, "old"), (10, "new")):
         rows = passages.search(world, people.ann, half_life_days=half_life, **arguments)
         assert [row["title"] for row in rows] == [title]
-
-
-ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"mode": "fuzzy"}, "invalid_mode"),
-    ({"mode": None}, "invalid_mode"),
-    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, 301, None)),
-    ({"mode": "semantic", "query_vector": None}, "missing_vector"),
-    *(({"mode": "keyword", "query_text": text}, "missing_text") for text in ("", None)),
-    *(({"query_text": text}, "missing_text") for text in ("", None)),
-    ({"query_text": "x" * 10_001}, "text_too_long"),
-    *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
-    *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN", "Infinity")),
-    ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
-    ({"query_vector": [0.0] * 1536}, "zero_vector"),
-    ({"filters": [1]}, "invalid_filters"),
-    ({"filters": {"labels": ["x"] * 101}}, "invalid_filters"),
-    ({"filters": {"collection_ids": [NOBODYS] * 101}}, "invalid_filters"),
-    ({"prefer": ["x"] * 101}, "invalid_prefer"),
-]
-
-
-def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
-    right = {"query_text": "x", "query_vector": vector(1), "mode": "hybrid"}
-    for wrong, detail in ERRORS:
-        with subtests.test(wrong=str(wrong)[:60], detail=detail):
-            answer = people.ann.rpc("rag_search", {**right, **wrong})
-            error = answer.json()
-            assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
@@ -178,14 +147,12 @@ def test_collections_without_hybrid_search_are_searched_semantically(world: Worl
     assert passages.search(world, people.ann, "pump", mode="keyword", filters=filters)
 
 
-def test_without_a_vector_the_search_is_by_keyword(world: World, people: People, subtests: pytest.Subtests):
+def test_without_a_vector_the_search_is_by_keyword(world: World, people: People):
     """Also in the default mode, which is hybrid."""
     passages.put(world, people.ann, "zebra", "zebra crossing", "pump")
     arguments = {"query_text": "zebra", "filters": {"model": MODEL}}
     expected = passages.search(world, people.ann, "zebra")
     assert len(expected) == 2
     for mode in ({}, {"mode": "hybrid"}, {"mode": "hierarchical"}, {"mode": "keyword"}):
-        with subtests.test(mode=mode):
-            answer = people.ann.direct().rpc("rag_search", arguments | mode)
-            assert answer.status_code == 200, answer.text
-            assert passages.untimed(answer.json()) == passages.untimed(expected)
+        answer = people.ann.direct().rpc("rag_search", arguments | mode)
+        assert passages.untimed(answer.json()) == passages.untimed(expected), mode

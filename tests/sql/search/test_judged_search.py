@@ -35,10 +35,13 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
     return answer.json()
 
 
-@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical"])
+OF_PAGE: dict[str, Any] = {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1}
+
+
 @pytest.mark.parametrize(
-    "options",
-    [{"top_k": 3}, {"top_k": 25}, {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1}],
+    ("mode", "options"),
+    [(mode, OF_PAGE) for mode in ("semantic", "keyword", "hybrid", "hierarchical")]
+    + [("keyword", {"top_k": 25}), ("hybrid", {"top_k": 25})],
 )
 def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options: dict[str, Any]):
     judged_top_k = 10 if options["top_k"] < 25 else 50
@@ -55,16 +58,16 @@ def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options:
 @pytest.mark.parametrize("function", ["rag_judged_search", "rag_graph_search"])
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 def test_each_list_has_the_durations_of_its_own_legs(shelf: People, mode: str, function: str):
-    durations = []
+    # Two durations may be equal once, but not five times.
     for _ in range(5):
         both = search(shelf.ann, function, mode=mode, judged_top_k=10)
         match, judged = both["matches"][0], both["judged"][0]
         legs = (match["vector_ms"] is not None, match["lexical_ms"] is not None)
         assert legs == (mode != "keyword", mode != "semantic")
         assert None not in (judged["vector_ms"], judged["lexical_ms"])
-        durations.append((match["lexical_ms"], judged["lexical_ms"]))
-    # Two durations may be equal once, but not five times.
-    assert any(match != judged for match, judged in durations)
+        if match["lexical_ms"] != judged["lexical_ms"]:
+            return
+    pytest.fail("Both lists have the same duration.")
 
 
 @pytest.mark.parametrize("mode", ["graph", "keyword", "hierarchical"])
@@ -94,24 +97,3 @@ def test_collections_without_keywords_are_judged_by_meaning(people: People, worl
     both = search(people.ann, "rag_judged_search", filters=filters)
     assert [row["word_score"] for row in both["judged"]] == [None, None]
     assert [row["chunk_id"] for row in both["judged"]] == [row["chunk_id"] for row in both["matches"]]
-
-
-INVALID: list[tuple[dict[str, Any], str]] = [
-    ({"query_vector": None}, "missing_vector"), ({"query_text": ""}, "missing_text"),
-    ({"mode": "graph"}, "invalid_mode"), ({"top_k": 0}, "invalid_top_k"),
-    ({"prefer": ["x"] * 101}, "invalid_prefer"),
-    ({"judged_top_k": 301}, "invalid_top_k"), ({"expand_context": 11}, "invalid_expand_context"),
-]  # fmt: skip
-
-
-def test_invalid_arguments_are_refused(shared_people: People):
-    for arguments, code in INVALID:
-        given = {"query_text": "kettle", "query_vector": vector(3), **arguments}
-        answer = shared_people.ann.rpc("rag_judged_search", given)
-        assert (answer.status_code, answer.json()["details"]) == (400, code)
-
-
-def test_judged_matches_of_a_graph_search_need_a_vector(shared_people: People):
-    given = {"query_text": "kettle", "mode": "keyword", "judged_top_k": 10}
-    answer = shared_people.ann.rpc("rag_graph_search", given)
-    assert (answer.status_code, answer.json()["details"]) == (400, "missing_vector")

@@ -24,12 +24,13 @@ CROWD = """
     insert into rag.documents (org_id, collection_id, title, content, content_hash, labels)
     select org_id, id, 'T', 'pump ' || number || repeat(' text', 200), repeat('0', 64),
       array(select format('label %%s', number * 10 + place) from generate_series(1, 10) as place)
-    from rag.collections, generate_series(1, 3000) as number where org_id = %(org)s;
+    from rag.collections, generate_series(1, 1500) as number where org_id = %(org)s;
     insert into rag.chunks (org_id, document_id, collection_id, ordinal, content, span_start,
       span_end, token_count, source_type, occurred_at, embedding_model, embedding)
     select documents.org_id, documents.id, documents.collection_id, 0, left(documents.content, 60), 0, 60, 1,
       case when starts_with(documents.content, 'pump 77') then 'email' else 'doc' end, now(), %(model)s, (
-        select array_agg(sin(hashtext(documents.id::text || place))) from generate_series(1, 1536) as place)
+        select array_agg(sin(hashtext(documents.id::text || place))) || array_fill(0::float8, array[1520])
+        from generate_series(1, 16) as place)
     from rag.documents where org_id = %(org)s and title = 'T';
 """
 
@@ -193,7 +194,7 @@ def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crow
 
 
 def test_a_common_word_looks_up_only_the_candidates(crowd: Crowd):
-    """Of 3,000 documents with the word."""
+    """Of 1,500 documents with the word."""
     world, _, bob = crowd
     rows = rows_read(world, "document_terms", lambda: passages.search(world, bob, "pump", top_k=1))
     assert 80 <= rows <= 200

@@ -16,7 +16,7 @@ PAGES = [1, 3, 10, 40, 100]
 @pytest.fixture(scope="module")
 def libraries(world: World) -> list[Library]:
     """For tests that only read."""
-    return [Library(world, seed) for seed in range(3)]
+    return [Library(world, seed) for seed in range(2)]
 
 
 def searches(

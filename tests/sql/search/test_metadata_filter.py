@@ -32,18 +32,18 @@ def search(actor: Actor, mode: str, metadata: Any) -> Any:
     return actor.direct().rpc(function, {**arguments, "filters": filters})
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_each_operator_finds_its_documents_in_every_mode(shelf: Actor, subtests: pytest.Subtests, mode: str):
-    for metadata, titles in MATCHES:
-        with subtests.test(metadata=metadata):
-            answer = search(shelf, mode, metadata)
-            assert answer.status_code == 200, answer.text
-            body = answer.json()
-            rows = body["matches"] if mode == "graph" else body
-            assert sorted(row["title"] for row in rows) == sorted(titles.split())
-            if mode == "graph":
+def test_each_operator_finds_its_documents_in_every_mode(shelf: Actor, subtests: pytest.Subtests):
+    """Each filter in two modes: one function reads all filters, and each leg of a search applies them."""
+    for number, (metadata, titles) in enumerate(MATCHES):
+        for mode in (MODES[number % 5], MODES[(number + 2) % 5]):
+            with subtests.test(metadata=metadata, mode=mode):
+                answer = search(shelf, mode, metadata)
+                assert answer.status_code == 200, answer.text
+                body = answer.json()
+                rows = body["matches"] if mode == "graph" else body
+                assert sorted(row["title"] for row in rows) == sorted(titles.split())
                 # The name is known as far as a document within the filter has it.
-                assert bool(body["entities"]) is bool(titles)
+                assert mode != "graph" or bool(body["entities"]) is bool(titles)
 
 
 def test_an_invalid_filter_is_refused_as_the_apis_refuse_it(shelf: Actor, subtests: pytest.Subtests):
@@ -62,16 +62,12 @@ def test_an_invalid_filter_is_refused_as_the_apis_refuse_it(shelf: Actor, subtes
             assert answer.json()["message"] == f"filters.metadata: {refused.value}"
 
 
-def test_the_numbers_and_levels_of_a_filter_are_bounded_before_they_are_read(
-    shelf: Actor, subtests: pytest.Subtests
-):
+def test_the_numbers_and_levels_of_a_filter_are_bounded_before_they_are_read(shelf: Actor):
     deep = f'{{"$in": {"[" * 200}{"]" * 200}}}'
     for operand in ('{"$gt": 1e131071}', '{"$in": [1e131071]}', '{"$ne": -1e300}', '{"$lt": 1e-301}', deep):
-        with subtests.test(operand=operand):
-            body = f'{{"query_text": "x", "filters": {{"metadata": {{"year": {operand}}}}}}}'
-            answer = shelf.raw("POST", "/rest/v1/rpc/rag_search", body)
-            assert answer.status_code == 400, answer.text
-            assert answer.json()["details"] == "unreadable_json"
+        body = f'{{"query_text": "x", "filters": {{"metadata": {{"year": {operand}}}}}}}'
+        answer = shelf.raw("POST", "/rest/v1/rpc/rag_search", body)
+        assert (answer.status_code, answer.json()["details"]) == (400, "unreadable_json"), operand
 
 
 def test_a_changed_document_is_found_by_its_new_values(world: World, people: People):
