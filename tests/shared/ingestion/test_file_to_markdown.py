@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,12 @@ from shared.errors import (
     UnsupportedFileType,
 )
 from shared.ingestion.file_to_markdown import Converted, convert
+from shared.ingestion.file_type import file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers import html_xml, ocr
+from shared.ingestion.parsers.excel import xlsx
 from shared.ingestion.parsers.parsed_file import own_title
+from shared.ingestion.parsers.word import docx
 from shared.models.transcription import Transcriber, transcriber_for
 from tests.shared import sample_files
 from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
@@ -59,34 +63,16 @@ def test_texts_are_parsed(subtests: pytest.Subtests):
             assert (document.text, document.kind, document.pages) == (text, kind, ())
 
 
-ENDINGS = """
-.yaml .toml .ini .rst .jsonl .tex .org .diff .vtt .ics .lua .r .vue .proto .tf .ps1 .bat .nobody
-"""
-
-
 def test_plain_text_is_parsed_whatever_its_name(subtests: pytest.Subtests):
-    names: list[tuple[str | None, str | None]] = [(f"a{ending}", None) for ending in ENDINGS.split()]
-    names += [
-        ("LICENSE", None), ("Makefile", "application/octet-stream"), (None, None), ("a.mp4", "video/mp4"),
-    ]  # fmt: skip
     text = "degrees: 1280 °C\n\tclay: yes\f"
-    for name, sent_as in names:
+    for name, sent_as in (
+        ("a.yaml", None), ("a.nobody", None), ("Makefile", "application/octet-stream"), (None, None),
+        ("a.mp4", "video/mp4"),
+    ):  # fmt: skip
         for encoding in ("utf-8", "utf-16"):
-            with subtests.test(name=name, sent_as=sent_as, encoding=encoding):
+            with subtests.test(name=name, encoding=encoding):
                 document = convert(text.encode(encoding), name, sent_as)
                 assert (document.text, document.kind) == (text.rstrip("\f"), "text")
-
-
-def test_a_table_is_detected_for_every_separator(subtests: pytest.Subtests):
-    tables = ("a;b\n1;2\n", "a\tb\n1\t2\n", '"a","b"\r\n"1","2"\r\n', "a,b\n\n1,2", "a,,b\n1,,2\n")
-    for text in tables:
-        with subtests.test(text=text):
-            assert convert(text.encode(), "a.csv", None).text == "| a | b |\n| --- | --- |\n| 1 | 2 |"
-
-
-def test_a_table_row_is_one_line_whatever_its_content():
-    text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
-    assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
 
 
 def test_numbers_of_json_stay_as_they_are_written():
@@ -191,13 +177,6 @@ def test_a_notebook_is_its_texts_code_and_outputs():
     assert '"nbformat": 3' in convert(b'{"worksheets": [], "nbformat": 3}', "a.ipynb", None).text
 
 
-def test_a_file_without_a_title_has_its_first_heading(subtests: pytest.Subtests):
-    for heading, title in (("Board of the harbour", "Board of the harbour"), ("Invoice", None)):
-        with subtests.test(heading):
-            page = f"<body><h1>{heading}</h1><p>Of 3 May.</p></body>"
-            assert convert(page.encode(), "a.html", None).title == title
-
-
 # -- files --------------------------------------------------------------------------------------------
 
 
@@ -210,35 +189,42 @@ def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
         assert document.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
 
 
-def test_a_docx_keeps_its_headings_lists_and_tables():
-    assert convert(sample_files.docx(), None, None) == Converted(
-        f"on every page\n\n# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
-        "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
-        "docx",
-        "Kiln handbook",
-    )
+SLIDES = [
+    "# Slide 1\n\n- First point\n  - Second point\n\nNotes: Said on slide 1",
+    "# Slide 2\n\n- First point\n  - Second point\n\n| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |\n\n"
+    "Notes: Said on slide 2",
+]
+SHEETS = [
+    "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |\n| Clay | 2 | 2026-01-02 |\n"
+    "| Glaze\\|s | 1.5 |  |",
+    "# Empty",
+    "# Notes\n\n| two lines |\n| --- |",
+]
+WORDS = [
+    f"on every page\n\n# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+    "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |"
+]
+# In the order of its spine.
+BOOK = ["# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling."]
 
 
-def test_a_pptx_keeps_its_slides_points_tables_and_notes():
-    document = convert(sample_files.pptx(), "a.pptx", None)
-    first = "# Slide 1\n\n- First point\n  - Second point\n\nNotes: Said on slide 1"
-    table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
-    second = f"# Slide 2\n\n- First point\n  - Second point\n\n{table}\n\nNotes: Said on slide 2"
-    assert (document.text, document.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
-
-
-def test_an_xlsx_is_a_table_for_each_sheet():
-    head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
-    stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
-    document = convert(sample_files.xlsx(), "a.xlsx", None)
-    assert document.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
-    assert [number for _, number in document.pages] == [1, 2, 3]
-
-
-def test_a_book_is_parsed_in_the_order_of_its_spine():
-    assert convert(sample_files.epub(), None, None) == Converted(
-        "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
-    )
+@pytest.mark.parametrize(
+    ("make", "name", "pages", "kind", "title"),
+    [
+        (sample_files.docx, None, WORDS, "docx", "Kiln handbook"),
+        (sample_files.pptx, "a.pptx", SLIDES, "pptx", "Slide 1"),
+        (sample_files.xlsx, "a.xlsx", SHEETS, "xlsx", None),
+        (sample_files.epub, None, BOOK, "epub", "Kiln book"),
+    ],
+)
+def test_a_file_keeps_its_headings_lists_tables_and_pages(
+    make: Callable[[], bytes], name: str | None, pages: list[str], kind: str, title: str | None
+):
+    document = convert(make(), name, None)
+    assert (document.text, document.kind) == ("\n\n".join(pages), kind)
+    starts = [len("\n\n".join([*pages[:at], ""])) for at in range(len(pages))]
+    assert document.pages == (tuple(zip(starts, (1, 2, 3), strict=False)) if kind in ("pptx", "xlsx") else ())
+    assert document.title == title
 
 
 PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {color: red}</style>
@@ -269,7 +255,7 @@ def test_a_page_is_decoded_by_its_declared_charset(subtests: pytest.Subtests):
     }
     for case, data in pages.items():
         with subtests.test(case):
-            assert convert(data, "a.html", None).text == "größer"
+            assert html_xml.html(data).parts[0][1].strip() == "größer"
 
 
 def test_a_file_s_type_is_decided_by_its_bytes():
@@ -279,7 +265,7 @@ def test_a_file_s_type_is_decided_by_its_bytes():
         (sample_files.epub(), "lies.docx", "epub"),
         (b"\n\n" + sample_files.pdf(1), "late.pdf", "pdf"),
     )
-    assert tuple((data, name, convert(data, name, "text/plain").kind) for data, name, _ in cases) == cases
+    assert tuple((data, name, file_kind(data, name, "text/plain")) for data, name, _ in cases) == cases
 
 
 # -- refused files ----------------------------------------------------------------------------------
@@ -305,14 +291,12 @@ def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest
 def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests):
     broken: dict[str, tuple[bytes, str, str]] = {
         "nothing": (b"", "a.txt", "empty_file"),
-        "white space": (b" \n\t ", "a.txt", "empty_file"),
         "nothing that shows": ("\u200b\u00ad".encode(), "a.txt", "empty_file"),
         "a page without text": (b"<p><script>x</script></p>", "a.html", "empty_file"),
         "not UTF-8": (b"caf\xe9", "a.txt", "not_text"),
         "a NUL byte": (b"a\0b", "a.txt", "not_text"),
         "half of UTF-16": (b"\xff\xfea", "a.txt", "not_text"),
         "half of JSON": (b"{", "a.json", "not_json"),
-        "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
         "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
         "a table of one long row": (b"a," * 40_000 + b"a\n" + b"b\n" * 20_000, "a.csv", "file_too_large"),
         "JSON that indents": (b"[" * 31 + b"0," * 700_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
@@ -325,9 +309,6 @@ def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests
         "half a PDF": (sample_files.pdf()[:600], "a.pdf", "processing_failed"),
         "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
         "half a DOCX": (sample_files.docx()[:9000], "a.docx", "processing_failed"),
-        "a DOCX of nonsense": (archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
-        "a PPTX of nonsense": (archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
-        "an XLSX of nonsense": (archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
         "a book of nonsense": (archive({"META-INF/container.xml": "<x/>"}), "a.epub", "processing_failed"),
         "a zip bomb": (sample_files.zip_bomb(), "a.docx", "file_too_large"),
     }
@@ -343,11 +324,6 @@ def test_an_external_entity_is_not_loaded():
     assert convert(sample_files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
 
 
-@pytest.mark.long
-def test_a_page_of_titles_is_parsed_in_time():
-    assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20).parts
-
-
 def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.MonkeyPatch):
     """The search takes the square of the number of titles: 14 seconds for all of these."""
     monkeypatch.setattr(html_xml, "TITLE_CHARACTERS", 10_000)
@@ -358,10 +334,10 @@ def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.Mon
 
 def test_a_sheet_s_declared_width_is_ignored():
     book = Workbook()
-    for row in range(200):
+    for row in range(9):
         book.active.append([row])
     book.active["XFD1"] = "far out"
-    text = convert(sample_files.save(book), "a.xlsx", None).text
+    text = xlsx(sample_files.save(book)).parts[0][1]
     assert text.startswith("# Sheet\n\n|  |  |\n| --- | --- |\n| 0 | far out |\n| 1 |  |\n")
 
 
@@ -384,42 +360,58 @@ def test_a_program_s_default_title_is_not_a_title():
 
 def test_the_main_part_of_a_docx_may_have_another_name():
     """As SharePoint writes it."""
-    names = sample_files.members(sample_files.docx())
-    changed = {
-        name.replace("word/document.xml", "word/document2.xml").replace(
-            "document.xml.rels", "document2.xml.rels"
-        ): (
-            content.replace(b"word/document.xml", b"word/document2.xml")
-            if isinstance(content, bytes) and name in ("_rels/.rels", "[Content_Types].xml")
-            else content
-        )
-        for name, content in names.items()
-    }
-    assert convert(archive(changed), "a.docx", None).text == convert(sample_files.docx(), "a.docx", None).text
+    renamed: dict[str, str | bytes] = {}
+    for name, content in sample_files.members(sample_files.docx()).items():
+        is_list = name in ("_rels/.rels", "[Content_Types].xml")
+        other = name.replace("word/document.xml", "word/document2.xml").replace("t.xml.rels", "t2.xml.rels")
+        renamed[other] = content.replace(b"d/document.", b"d/document2.") if is_list else content
+    assert docx(archive(renamed)).parts == docx(sample_files.docx()).parts
 
 
-def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subtests):
-    for title, own in (("Microsoft Word - Document1", None), ("Kilns (untitled)", "Kilns (untitled)")):
-        documents = {
-            "PDF": sample_files.pdf(1, title=title),
-            "DOCX": sample_files.docx(title=title),
-            "HTML": f"<title>{title}</title>x".encode(),
-        }
-        for kind, data in documents.items():
-            with subtests.test(kind, title=title):
-                heading = "Chapter 1: Firing" if kind == "PDF" else None
-                assert convert(data, "a.html", None).title == (own or heading)
+REPORT = "Chapter on firing, annual report, financial statements"
+LECTURE = "Introduction to machine learning for clinicians"
+TITLES: list[tuple[Callable[[], bytes], str | None]] = [
+    # A program's default, and the title of another file.
+    (lambda: sample_files.pdf(1, title="Microsoft Word - Document1"), "Chapter 1: Firing"),
+    (lambda: sample_files.docx(title="Microsoft Word - Document1"), None),
+    (lambda: b"<title>Microsoft Word - Document1</title>x", None),
+    (lambda: sample_files.pdf(1, title="Agenda of the harbour board, November 2008"), "Chapter 1: Firing"),
+    (lambda: b"<body><h1>Board of the harbour</h1><p>Of 3 May.</p></body>", "Board of the harbour"),
+    (lambda: b"<body><h1>Invoice</h1><p>Of 3 May.</p></body>", None),
+    # Titles of the file itself.
+    (lambda: sample_files.pdf(1, title="Chapter 1: Firing of stoneware"), "Chapter 1: Firing of stoneware"),
+    (lambda: sample_files.pdf(1, title=REPORT), REPORT),
+    (lambda: sample_files.docx(title="Kilns (untitled)"), "Kilns (untitled)"),
+    # The words of a title may stand on the second page alone.
+    (lambda: slides(LECTURE, "Welcome everyone", LECTURE), LECTURE),
+]
+
+
+def slides(title: str, *headings: str) -> bytes:
+    deck = Presentation()
+    deck.core_properties.title = title
+    for text in headings:
+        deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = text
+    return sample_files.save(deck)
+
+
+@pytest.mark.parametrize(("make", "title"), TITLES)
+def test_a_file_without_a_title_of_its_own_has_its_first_heading(
+    make: Callable[[], bytes], title: str | None
+):
+    assert convert(make(), "a.html", None).title == title
 
 
 def test_a_page_that_would_be_parsed_incompletely_is_refused(subtests: pytest.Subtests):
     for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
-        for depth in (1_050, 50_000):
-            page = f"<p>top</p>{begin * depth}deep{end * depth}"
-            with subtests.test(begin=begin, depth=depth):
-                with pytest.raises(UnreadableDocument, match="levels of nested elements") as refused:
-                    # A deeper page may end the process.
-                    convert(page.encode(), "a.html", None) if depth > 2_000 else html_xml.markdown(page)[0]
-                assert refused.value.code == "nested_too_deeply"
+        with subtests.test(begin=begin):
+            page = f"<p>top</p>{begin * 1_050}deep{end * 1_050}"
+            with pytest.raises(UnreadableDocument, match="levels of nested elements") as refused:
+                html_xml.markdown(page)
+            assert refused.value.code == "nested_too_deeply"
+    # A deeper page may end the process.
+    with pytest.raises(UnreadableDocument, match="levels of nested elements"):
+        convert(b"<div>" * 50_000 + b"deep", "a.html", None)
 
 
 def test_unclosed_elements_do_not_count_as_depth(subtests: pytest.Subtests):
@@ -430,8 +422,7 @@ def test_unclosed_elements_do_not_count_as_depth(subtests: pytest.Subtests):
 
 
 def test_pages_of_common_depth_are_parsed_completely():
-    page = "<div>" * 900 + "deep" + "</div>" * 900 + "<p>after"
-    text = convert(page.encode(), "a.html", None).text
+    text = html_xml.markdown("<div>" * 900 + "deep" + "</div>" * 900 + "<p>after")[0]
     assert "deep" in text
     assert "after" in text
 
@@ -528,9 +519,8 @@ def test_without_a_key_nothing_is_transcribed():
 
 
 def test_a_parser_over_the_time_limit_is_stopped():
-    data = sample_files.pdf(400)
     with pytest.raises(UnreadableDocument):
-        parse_in_subprocess("pdf", data, seconds=0)
+        parse_in_subprocess("csv", b"kiln,oven\n" * 1_000_000, seconds=0)
 
 
 def test_a_parser_over_the_memory_limit_is_stopped():
@@ -583,18 +573,3 @@ def test_a_parser_writes_no_file(tmp_path: Path):
     process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
     assert b"File too large" in process.stderr
     assert target.read_bytes() == b""
-
-
-def test_a_title_of_another_file_is_replaced_by_the_first_heading():
-    for title, shown in (
-        ("Agenda of the harbour board, November 2008", "Chapter 1: Firing"),
-        ("Chapter 1: Firing of stoneware", "Chapter 1: Firing of stoneware"),
-        (report := "Chapter on firing, annual report, financial statements", report),
-    ):
-        assert convert(sample_files.pdf(1, title=title), "a.pdf", None).title == shown
-    # The words of a title may stand on the second page alone.
-    deck = Presentation()
-    deck.core_properties.title = title = "Introduction to machine learning for clinicians"
-    for text in ("Welcome everyone", title):
-        deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = text
-    assert convert(sample_files.save(deck), "a.pptx", None).title == title
