@@ -29,7 +29,7 @@ from shared.ingestion.parsers import html_xml, ocr
 from shared.ingestion.parsers.excel import xlsx
 from shared.ingestion.parsers.parsed_file import own_title
 from shared.ingestion.parsers.word import docx
-from shared.models.transcription import Transcriber, transcriber_for
+from shared.models.transcription import transcriber_for
 from tests.shared import sample_files
 from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
 from tests.shared.sample_files import archive
@@ -272,19 +272,17 @@ def test_a_file_s_type_is_decided_by_its_bytes():
 
 
 def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest.Subtests):
-    unsupported: dict[str, tuple[bytes, str | None]] = {
-        "Office of old": (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
-        "RTF": (b"{\\rtf1", "a.rtf"),
-        "an archive": (archive({"a.txt": "words"}), "a.zip"),
-        "a program": (b"words", "a.exe"),
-        "no name": (b"\x7fELF\2\1", None),
-        "bytes": (b"\0asm\1", "a.wasm"),
-        "Latin-1": (b"caf\xe9", "a.yaml"),
-        "a terminal's": (b"words\x1b[0m", "a.cfg"),
-    }
-    supported = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"
-    for case, (data, name) in unsupported.items():
-        with subtests.test(case), pytest.raises(UnsupportedFileType, match=supported):
+    for data, name in (
+        # Office of old, RTF, an archive, a program.
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"), (b"{\\rtf1", "a.rtf"), (archive({"a.txt": "words"}), "a.zip"),
+        (b"words", "a.exe"), (b"\x7fELF\2\1", None),
+        # Bytes, Latin-1, a terminal's controls.
+        (b"\0asm\1", "a.wasm"), (b"caf\xe9", "a.yaml"), (b"words\x1b[0m", "a.cfg"),
+    ):  # fmt: skip
+        with (
+            subtests.test(name=name),
+            pytest.raises(UnsupportedFileType, match="PDF, DOCX, PPTX, XLSX, EPUB"),
+        ):
             convert(data, name, None)
 
 
@@ -297,6 +295,7 @@ def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests
         "a NUL byte": (b"a\0b", "a.txt", "not_text"),
         "half of UTF-16": (b"\xff\xfea", "a.txt", "not_text"),
         "half of JSON": (b"{", "a.json", "not_json"),
+        "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
         "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
         "a table of one long row": (b"a," * 40_000 + b"a\n" + b"b\n" * 20_000, "a.csv", "file_too_large"),
         "JSON that indents": (b"[" * 31 + b"0," * 700_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
@@ -427,25 +426,19 @@ def test_pages_of_common_depth_are_parsed_completely():
     assert "after" in text
 
 
-def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subtests):
-    for data in SOUNDS:
-        refused = pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY")
-        with subtests.test(data=data), refused:
-            convert(data, "lies.txt", "text/plain")
-
-
-def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(subtests: pytest.Subtests):
-    for data in PICTURES:
-        with subtests.test(data=data), pytest.raises(UnsupportedFileType, match="tesseract"):
-            convert(data, "lies.txt", "text/plain")
+def test_a_deployment_without_a_key_or_tesseract_says_what_reads_sound_and_pictures(
+    subtests: pytest.Subtests,
+):
+    assert transcriber_for(settings()) is None
+    for files, reason in ((SOUNDS, "RAG_TRANSCRIPTION_KEY"), (PICTURES, "tesseract")):
+        for data in files:
+            with subtests.test(data=data), pytest.raises(UnsupportedFileType, match=reason):
+                convert(data, "lies.txt", "text/plain")
     with pytest.raises(UnreadableDocument, match="tesseract") as refused:
         convert(sample_files.pdf_of_pictures(), "a.pdf", None)
     assert refused.value.code == "no_text"
-
-
-def test_a_text_that_starts_like_an_image_is_a_text():
-    cases: list[str] = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
-    assert [text for text in cases if convert(text.encode(), "a.txt", None).text != text] == []
+    texts = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
+    assert [convert(text.encode(), "a.txt", None).text for text in texts] == texts
 
 
 TESSERACT = """#!/bin/sh
@@ -473,46 +466,42 @@ def test_images_and_scanned_pages_are_parsed_with_ocr():
     assert (document.text, document.pages) == ("Seen: a kiln.", ((0, 1),))
 
 
-def test_audio_is_transcribed_with_a_key():
-    with StandIn() as service:
-        service.replies(Reply(json={"text": "The kiln is hot."}))
-        with closing(transcriber_at(service)) as transcriber:
-            document = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
-    assert document == Converted("The kiln is hot.", "sound")
+def transcribed(service: StandIn) -> Converted:
+    own = settings(rag_transcription_key="sk-none", rag_transcription_url=f"{service.url}/v1")
+    transcriber = transcriber_for(own)
+    assert transcriber
+    with closing(transcriber):
+        return convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+
+
+def test_audio_is_transcribed_with_a_key(service: StandIn):
+    service.replies(Reply(json={"text": "The kiln is hot."}))
+    assert transcribed(service) == Converted("The kiln is hot.", "sound")
     (request,) = service.requests
     assert request.path == "/v1/audio/transcriptions"
     assert request.headers["authorization"] == "Bearer sk-none"
-    assert b'filename="talk.mp3"' in request.body
-    assert b"ID3\x04...." in request.body
-    assert b"whisper-1" in request.body
+    for part in (b'filename="talk.mp3"', b"ID3\x04....", b"whisper-1"):
+        assert part in request.body
 
 
-def test_a_failed_transcription_says_whether_a_retry_helps(subtests: pytest.Subtests):
-    error = {"error": {"message": "no"}}
-    replies: dict[str, tuple[Reply, type[Exception]]] = {
-        "refused": (Reply(status=400, json=error), UnreadableDocument),
-        "wrong key": (Reply(status=401, json=error), TranscriptionFailed),
-        "busy": (Reply(status=503, json={}), TranscriptionFailed),
-        "nonsense": (Reply(body=b"nonsense"), TranscriptionFailed),
-        "broken off": (Reply(drop=True), TranscriptionFailed),
-        "silence": (Reply(json={"text": ""}), UnreadableDocument),
-    }
-    for case, (reply, kind) in replies.items():
-        with subtests.test(case), StandIn() as service:
-            service.replies(reply)
-            with closing(transcriber_at(service)) as transcriber, pytest.raises(kind):
-                convert(b"ID3\x04....", "talk.mp3", None, transcriber)
-
-
-def transcriber_at(service: StandIn) -> Transcriber:
-    url = f"{service.url}/v1"
-    made = transcriber_for(settings(rag_transcription_key="sk-none", rag_transcription_url=url))
-    assert made
-    return made
-
-
-def test_without_a_key_nothing_is_transcribed():
-    assert transcriber_for(settings()) is None
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(status=400, json={"error": {"message": "no"}}), UnreadableDocument),
+        (Reply(status=401, json={"error": {"message": "wrong key"}}), TranscriptionFailed),
+        (Reply(status=503, json={}), TranscriptionFailed),
+        (Reply(body=b"nonsense"), TranscriptionFailed),
+        (Reply(drop=True), TranscriptionFailed),
+        # Silence.
+        (Reply(json={"text": ""}), UnreadableDocument),
+    ],
+)
+def test_a_failed_transcription_says_whether_a_retry_helps(
+    service: StandIn, reply: Reply, kind: type[Exception]
+):
+    service.replies(reply)
+    with pytest.raises(kind):
+        transcribed(service)
 
 
 # -- the reader's own process -------------------------------------------------------------------------
