@@ -97,28 +97,6 @@ def scripts(*pieces: tuple[str, float]) -> Draw:
     return draw
 
 
-@pytest.mark.parametrize(
-    ("pieces", "expected"),
-    [
-        ([("About 3 x 10", 0), ("6", 5), (" cells", 0)], "About 3 x 10⁶ cells"),
-        ([("Flow 10", 0), ("-6", 4), (" m", 0), ("3", 4), ("/s in May", 0)], "Flow 10⁻⁶ m³/s in May"),
-        ([("Al", 0), ("2", -2), ("O", 0), ("3", -2), (" is clay", 0)], "Al₂O₃ is clay"),
-        ([("See the remark", 0), ("4", 4), (" below", 0)], "See the remark⁴ below"),
-        ([("The value e", 0), ("-kt", 4), (" falls", 0)], "The value e^(-kt) falls"),
-        ([("V", 0), ("max", -2), (" is 5", 0)], "V_max is 5"),
-        ([("Water with SO", 0), ("4", -2), ("2-", 5), (" ions", 0)], "Water with SO₄²⁻ ions"),
-        ([("the 4", 0), ("th", 4), (" pier", 0)], "the 4th pier"),
-        ([("4", 4), (" A note at the foot.", 0)], "4 A note at the foot."),
-        ([("Room 106 has 12 m", 0), ("2", 4)], "Room 106 has 12 m²"),
-        ([("In 2027 we paid 1,250.50 euros", 0)], "In 2027 we paid 1,250.50 euros"),
-    ],
-)
-def test_exponents_and_indices_are_not_joined_to_the_letters_before(
-    pieces: list[tuple[str, float]], expected: str
-):
-    assert words_of(scripts(*pieces)) == [expected]
-
-
 Texts = Sequence[tuple[float, float, str]]
 Boxes = Sequence[tuple[float, float, float, str]]
 
@@ -208,11 +186,6 @@ def test_fields_outside_of_the_form_are_read():
     assert {*FORM[:3], "Draught in metres: 2.10"} <= {*page.splitlines()}
 
 
-def test_labelled_lines_are_not_joined():
-    lines = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
-    assert lines_of(text(*lines)) == lines
-
-
 def marked(mark: str, font: str) -> Draw:
     def draw(canvas: Canvas) -> None:
         for number, line in enumerate(LEFT):
@@ -224,18 +197,6 @@ def marked(mark: str, font: str) -> Draw:
     return draw
 
 
-def test_bullets_of_any_font_are_no_column(subtests: pytest.Subtests):
-    for mark, font in (("y", "Courier"), ("+", "Helvetica")):
-        with subtests.test(mark):
-            assert lines_of(marked(mark, font)) == [f"- {line}" for line in LEFT]
-
-
-def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subtests):
-    for mark, font in (("A", "Helvetica"), ("A", "Helvetica-Bold"), ("2", "Courier"), ("\u20ac", "Courier")):
-        with subtests.test(mark, font=font):
-            assert parsed(marked(mark, font)).parts[0][1].count(mark) == len(LEFT)
-
-
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
             "*100 EUR per berth", "*12. Mai 2026", "Ships pay each day.", "*1. Gloves", "*2. Boots",
@@ -245,12 +206,39 @@ def clauses(canvas: Canvas) -> None:
         canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
 
 
-def test_bold_numbered_lines_above_text_are_headings():
-    assert lines_of(clauses) == [
-        "## 4. Fees", "### 4.1 Yachts", "Yachts pay in May.", "## 5. Term",
-        "The term is a year. 100 EUR per berth", "12. Mai 2026", "Ships pay each day.", "1. Gloves",
-        "2. Boots", "3. A coat", "Bring them.", "1. Gloves", "2. Boots and a coat",
-    ]  # fmt: skip
+POSITIONS = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
+SEEN: list[tuple[Draw, list[str]]] = [
+    # Exponents and indices are not joined to the letters before.
+    (scripts(("About 3 x 10", 0), ("6", 5), (" cells", 0)), ["About 3 x 10⁶ cells"]),
+    (scripts(("Flow 10", 0), ("-6", 4), (" m", 0), ("3", 4), ("/s in May", 0)), ["Flow 10⁻⁶ m³/s in May"]),
+    (scripts(("Al", 0), ("2", -2), ("O", 0), ("3", -2), (" is clay", 0)), ["Al₂O₃ is clay"]),
+    (scripts(("The value e", 0), ("-kt", 4), (" falls", 0)), ["The value e^(-kt) falls"]),
+    (scripts(("V", 0), ("max", -2), (" is 5", 0)), ["V_max is 5"]),
+    (scripts(("Water with SO", 0), ("4", -2), ("2-", 5), (" ions", 0)), ["Water with SO₄²⁻ ions"]),
+    (scripts(("the 4", 0), ("th", 4), (" pier", 0)), ["the 4th pier"]),
+    (scripts(("4", 4), (" A note at the foot.", 0)), ["4", "A note at the foot."]),
+    (scripts(("Room 106 has 12 m", 0), ("2", 4)), ["Room 106 has 12 m²"]),
+    (scripts(("In 2027 we paid 1,250.50 euros", 0)), ["In 2027 we paid 1,250.50 euros"]),
+    # Labelled lines are not joined; bullets of any font are no column.
+    (text(*POSITIONS), POSITIONS),
+    (marked("y", "Courier"), [f"- {line}" for line in LEFT]),
+    (marked("+", "Helvetica"), [f"- {line}" for line in LEFT]),
+    # Bold numbered lines above text are headings.
+    (clauses, ["## 4. Fees", "### 4.1 Yachts", "Yachts pay in May.", "## 5. Term",
+     "The term is a year. 100 EUR per berth", "12. Mai 2026", "Ships pay each day.", "1. Gloves", "2. Boots",
+     "3. A coat", "Bring them.", "1. Gloves", "2. Boots and a coat"]),
+    # A line that is drawn late is read in its place, a column at the right after the one at the left.
+    (both(text("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.", step=20),
+     text("Berths of guests are free.", x=80, y=660), text("Office: 9 to 5", x=400)), ["Berths",
+     "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5"]),
+]  # fmt: skip
+
+
+def test_a_page_is_read_as_it_is_seen():
+    assert [(draw, lines_of(draw)) for draw, _ in SEEN] == SEEN
+    # A column of one letter, digit or currency is kept.
+    for mark, font in (("A", "Helvetica"), ("2", "Courier"), ("\u20ac", "Courier")):
+        assert words_of(marked(mark, font))[0].count(mark) == len(LEFT)
 
 
 def turned(degrees: int) -> Draw:
@@ -479,13 +467,3 @@ def test_a_table_that_is_not_divided_into_columns_is_noted():
         for column in range(3)
     ]
     assert parsed(both(*cells)).notes == ["The table on page 1 could not be split into columns."]
-
-
-def test_a_line_that_is_drawn_late_is_read_in_its_place():
-    berths = text("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.", step=20)
-    late = text("Berths of guests are free.", x=80, y=660)
-    # A column at the right is read after the one at the left.
-    assert lines_of(both(berths, late, text("Office: 9 to 5", x=400))) == [
-        "Berths",
-        "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5",
-    ]

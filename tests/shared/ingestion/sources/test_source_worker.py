@@ -384,17 +384,16 @@ def test_every_org_gets_a_turn(ada: Admin, people: People):
     assert [ada.row(source)["last_run"] is None for source in early].count(False) <= 1
 
 
-def test_a_source_waits_while_documents_wait(ada: Admin, monkeypatch: pytest.MonkeyPatch):
+def test_a_source_waits_while_documents_wait_and_limits_of_the_org_hold(
+    ada: Admin, people: People, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(source_worker, "MAX_WAITING_JOBS", 2)
     source = ada.make()
     ada.lister.work()
     row = ada.row(source)
     assert (row["status"], counts(row)) == ("running", (2, 2, 0, 0))
-
-
-def test_limits_of_the_org_hold_for_sources(ada: Admin, people: People):
+    monkeypatch.undo()
     ada.world.tier(people.acme, documents=2)
-    source = ada.make()
     row = ada.run(source)
     assert counts(row) == (3, 2, 0, 1)
     assert row["last_run"]["error"]["code"] == "document_limit_reached"
