@@ -81,33 +81,31 @@ def test_numbers_of_json_stay_as_they_are_written():
     assert text == "[\n " + ",\n ".join(numbers) + "\n]"
 
 
+PICTURE = "iVBORw0KGgo+/" * 100 + "=="
+# The names of files, what stands before and after a picture, and between its lines.
+ENCODED = [
+    ("a.ipynb", '{\n "image/png": "', '"\n}', ""),
+    ("a.md", "A kiln ![plan](", ") and an oven", ""),
+    ("wrapped.ipynb", '{\n "image/png": "', '\\n"\n}', "\\n"),
+    ("lines.json", '{\n "image": [\n  "', '"\n ]\n}', '",\n  "'),
+    ("ended_lines.json", '{\n "image": [\n  "', '\\n"\n ]\n}', '\\n",\n  "'),
+]
+
+
 def test_files_in_base64_are_left_out_with_a_note(subtests: pytest.Subtests):
-    bytes_of_a_picture = "iVBORw0KGgo+/" * 100 + "=="
-    for name, before, after in (
-        ("a.ipynb", '{\n "image/png": "', '"\n}'),
-        ("a.md", "A kiln ![plan](", ") and an oven"),
-        ("wrapped.ipynb", '{\n "image/png": "', '\\n"\n}'),
-        ("lines.json", '{\n "image": [\n  "', '"\n ]\n}'),
-        ("ended_lines.json", '{\n "image": [\n  "', '\\n"\n ]\n}'),
-    ):
+    lines = [PICTURE[at : at + 76] for at in range(0, len(PICTURE), 76)]
+    for name, before, after, between in ENCODED:
         with subtests.test(name):
             prefix = "data:image/png;base64," if name == "a.md" else ""
-            between = {
-                "wrapped.ipynb": "\\n", "lines.json": '",\n  "', "ended_lines.json": '\\n",\n  "'
-            }.get(name, "")  # fmt: skip
-            lines = [bytes_of_a_picture[at : at + 76] for at in range(0, len(bytes_of_a_picture), 76)]
             converted = convert(f"{before}{prefix}{between.join(lines)}{after}".encode(), name, None)
             assert converted.text == before + after
             assert converted.notes == ("Pictures or files in base64 were not read.",)
     for before, after in (('{\n "a": "', '",\n "name": "Ann"\n}'), ('[\n "', '",\n "Ann",\n "Bob"\n]')):
-        unpadded = bytes_of_a_picture.rstrip("=")
-        assert convert(f"{before}{unpadded}{after}".encode(), "a.json", None).text == before + after
+        unpadded = f"{before}{PICTURE.rstrip('=')}{after}".encode()
+        assert convert(unpadded, "a.json", None).text == before + after
     genome = "ACGTacgt" * 9
-    for name, text in (
-        ("a.txt", bytes_of_a_picture),
-        ("a.json", f'"{genome * 20}"'),
-        ("lines.json", "[\n" + ",\n".join([f' "{genome}"'] * 20) + "\n]"),
-    ):
+    rows = ",\n".join([f' "{genome}"'] * 20)
+    for name, text in (("a.txt", PICTURE), ("a.json", f'"{genome * 20}"'), ("b.json", f"[\n{rows}\n]")):
         assert convert(text.encode(), name, None).text == text
 
 
