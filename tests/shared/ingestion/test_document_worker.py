@@ -613,11 +613,11 @@ def test_concurrent_workers_process_each_document_once(ann: Member, jobs: Jobs):
     def work(_: int) -> BatchResult:
         return Worker(jobs, ann.services.embedder).work(3)
 
-    rows = ann.bring_several(24)
+    rows = ann.bring_several(16)
     with ThreadPoolExecutor(4) as pool:
-        done = sum(pool.map(work, range(16)), BatchResult())
-    assert done == BatchResult(claimed=24, completed=24)
-    assert [len(ann.chunks(row)) for row in rows] == [1] * 24
+        done = sum(pool.map(work, range(12)), BatchResult())
+    assert done == BatchResult(claimed=16, completed=16)
+    assert [len(ann.chunks(row)) for row in rows] == [1] * 16
     ends = "select distinct attempts, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
     assert ann.world.sql(f"{ends}::uuid[]", [row["id"] for row in rows]) == [(1, "done")]
 

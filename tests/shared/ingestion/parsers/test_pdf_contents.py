@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -259,12 +260,13 @@ def test_tables_of_turned_pages_keep_their_rows(degrees: int):
     assert "| Oster Bay | 13 | 14 |" in parsed(turned(degrees)).parts[0][1]
 
 
-def picture(width: float, height: float, x: float = 50, y: float = 300) -> Draw:
-    def draw(canvas: Canvas) -> None:
-        drawn = Image.effect_noise((40, 40), 60 + width % 7)
-        canvas.drawImage(ImageReader(drawn), x, y, width, height)
+@cache
+def noise(sigma: float) -> ImageReader:
+    return ImageReader(Image.effect_noise((40, 40), sigma))
 
-    return draw
+
+def picture(width: float, height: float, x: float = 50, y: float = 300) -> Draw:
+    return lambda canvas: canvas.drawImage(noise(60 + width % 7), x, y, width, height)
 
 
 def hidden(canvas: Canvas) -> None:
