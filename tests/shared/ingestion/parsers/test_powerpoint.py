@@ -206,11 +206,16 @@ LOST_CHART = (
 
 def test_what_is_not_read_is_noted():
     words = with_xml(shape("Words"))
+
+    def both(slide: Any) -> None:
+        words(slide)
+        picture(slide)
+
     lost = ["1 picture was not read.", "Without text: slides 2."]
     cases: Sequence[tuple[Sequence[Callable[[Any], object]], list[str]]] = [
         ([words], []),
         ([words, words, picture], ["1 picture was not read.", "Without text: slides 3."]),
-        ([lambda slide: (words(slide), picture(slide))], ["1 picture was not read."]),
+        ([both], ["1 picture was not read."]),
         ([words, lambda slide: picture(slide, 0.5)], []),
         ([words, with_xml(LOST_CHART)], lost),
         ([words, with_xml("<p:contentPart/>")], lost),
