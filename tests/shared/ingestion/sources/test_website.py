@@ -56,7 +56,7 @@ def fetched(website: Website, address: str) -> Content:
     return content
 
 
-def assert_left_out(website: Website, address: str, reason: str = "", keeps: bool = False) -> None:
+def assert_left_out(website: Website, address: str, reason: str | None = None, keeps: bool = False) -> None:
     with pytest.raises(ItemLeftOut, match=reason) as left_out:
         website.fetch(Item(address), None)
     assert left_out.value.keeps == keeps
