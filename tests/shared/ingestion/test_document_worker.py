@@ -618,8 +618,8 @@ def test_concurrent_workers_process_each_document_once(ann: Member, jobs: Jobs):
         done = sum(pool.map(work, range(12)), BatchResult())
     assert done == BatchResult(claimed=16, completed=16)
     assert [len(ann.chunks(row)) for row in rows] == [1] * 16
-    ends = "select distinct attempts, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
-    assert ann.world.sql(f"{ends}::uuid[]", [row["id"] for row in rows]) == [(1, "done")]
+    ends = "select distinct attempts, state from rag.jobs where kind = 'ingestion' and document_id = any "
+    assert ann.world.sql(f"{ends}(%s::uuid[])", [row["id"] for row in rows]) == [(1, "done")]
 
 
 def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
