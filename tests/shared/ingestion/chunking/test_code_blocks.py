@@ -10,7 +10,11 @@ from shared.ingestion.parsers.code_functions import GRAMMARS
 from tests.shared.ingestion.chunking.test_chunk_packer import chunk, uncovered, words
 from tests.shared.sample_source_code import SOURCES
 
-FILLED = {"css": "/* {} */", "html": "<!-- {} -->", "bash": "# {}", "python": "# {}", "ruby": "# {}"}
+# Comments; JSON has none.
+HASH = "# {}\n"
+FILLED = {
+    "css": "/* {} */\n", "html": "<!-- {} -->\n", "bash": HASH, "python": HASH, "ruby": HASH, "json": "",
+}  # fmt: skip
 
 
 def cut(text: str, language: str, size: int, overlap: int = 0) -> list[str]:
@@ -28,29 +32,18 @@ def test_every_language_has_a_grammar_and_a_source():
     assert set(file_type.LANGUAGES.values()) <= set(LANGUAGES)
 
 
-def test_a_function_that_fits_is_not_split(subtests: pytest.Subtests):
+def test_a_function_that_fits_is_not_split_and_has_its_comments(subtests: pytest.Subtests):
     for language in LANGUAGES:
         with subtests.test(language):
             first, second = SOURCES[language].split("\n%\n")
-            size = max(words(first), words(second)) + 2
-            text = f"{first}\n\n{second}\n"
-            for overlap in (0, 4):
-                chunks = cut(text, language, size, overlap)
-                assert any("heat" in part.lower() or "hot" in part.lower() for part in chunks)
-                for source in (first, second):
-                    inner = source.removeprefix("<?php\n").removeprefix("{\n")
-                    inner = inner.removesuffix("\n}" * (language == "json"))
-                    assert any(inner in part for part in chunks), (inner, chunks)
-
-
-def test_comments_stay_with_the_code_after_them(subtests: pytest.Subtests):
-    for language in [name for name in LANGUAGES if name != "json"]:
-        with subtests.test(language):
-            first, second = SOURCES[language].split("\n%\n")
-            comment = FILLED.get(language, "// {}").format("It is said of the second")
+            comment = FILLED.get(language, "// {}\n").format("It is said of the second")
             size = max(words(first), words(second) + words(comment)) + 2
-            chunks = cut(f"{first}\n\n{comment}\n{second}\n", language, size)
-            assert any(f"{comment}\n{second}" in part for part in chunks)
+            chunks = cut(f"{first}\n\n{comment}{second}\n", language, size, 4)
+            # Without the marks around all of the code.
+            start = first.removeprefix("<?php\n").removeprefix("{\n")
+            end = (comment + second).removesuffix("\n}" * (language == "json"))
+            for source in (start, end):
+                assert any(source in part for part in chunks), (source, chunks)
 
 
 CLASS = '''"""Kilns."""
@@ -75,14 +68,28 @@ class Kiln:
 '''
 
 
-def test_a_too_long_class_is_split_between_its_methods():
-    assert cut(CLASS, "python", 15) == [
+CUTS = [
+    # A too long class is split between its methods, a too long function between its blocks.
+    (CLASS, 15, 0, [
         '"""Kilns."""\n\nimport hot',
         'class Kiln:\n    """It is hot. Very."""\n\n    def heat(self):\n        a = 1\n        return a',
         "    # How it cools.\n    @property\n    def cool(self):\n"
         "        b = 2\n        if b:\n            c = 3",
         "        return b",
-    ]
+    ]),
+    ("def f():\n    a = 1\n    b = 2\n    if a:\n        c = 3\n        d = 4\n    return a\n", 10, 0,
+     ["def f():\n    a = 1\n    b = 2", "    if a:\n        c = 3\n        d = 4\n    return a"]),
+    # Functions have no overlap; invalid code is split at empty lines.
+    ("def f():\n    a = 1\n    return a\n\n\ndef g():\n    b = 2\n    return b\n", 8, 3,
+     ["def f():\n    a = 1\n    return a", "def g():\n    b = 2\n    return b"]),
+    ("def f(:\n    a = = 1\n\ndef g(\n    b = 2 ]\n", 8, 0, ["def f(:\n    a = = 1", "def g(\n    b = 2 ]"]),
+]  # fmt: skip
+
+
+def test_code_is_split_between_its_blocks(subtests: pytest.Subtests):
+    for text, size, overlap, expected in CUTS:
+        with subtests.test(text=text):
+            assert cut(text, "python", size, overlap) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,21 +107,6 @@ def test_a_comment_stays_with_a_function_that_does_not_fit(language: str, lines:
     assert any(lines in part for part in chunks)
 
 
-def test_a_too_long_function_is_split_between_its_blocks():
-    text = "def f():\n    a = 1\n    b = 2\n    if a:\n        c = 3\n        d = 4\n    return a\n"
-    assert cut(text, "python", 10) == [
-        "def f():\n    a = 1\n    b = 2",
-        "    if a:\n        c = 3\n        d = 4\n    return a",
-    ]
-
-
-def test_functions_have_no_overlap():
-    text = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    b = 2\n    return b\n"
-    assert cut(text, "python", 8, 3) == [
-        "def f():\n    a = 1\n    return a", "def g():\n    b = 2\n    return b",
-    ]  # fmt: skip
-
-
 def test_invalid_code_is_split_too(subtests: pytest.Subtests):
     cases: dict[str, str] = {
         "broken": "def f(:\n    a = 1\n    b = = 2\n\n\ndef g(\n    c = 3 ]\n",
@@ -128,11 +120,6 @@ def test_invalid_code_is_split_too(subtests: pytest.Subtests):
         for language in ("python", "go")[: 1 if len(text) > 100_000 else 2]:
             with subtests.test(case, language=language):
                 assert cut(text, language, 8)
-
-
-def test_invalid_code_is_split_at_empty_lines():
-    text = "def f(:\n    a = = 1\n\ndef g(\n    b = 2 ]\n"
-    assert cut(text, "python", 8) == ["def f(:\n    a = = 1", "def g(\n    b = 2 ]"]
 
 
 def test_a_long_line_is_split_between_syntax_nodes():

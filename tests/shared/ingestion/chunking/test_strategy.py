@@ -92,9 +92,10 @@ def test_adversarial_lines_do_not_slow_detection_down():
 
 
 def test_a_code_file_is_split_as_code_unless_its_metadata_override_it():
-    def plan(**metadata: str) -> ChunkingPlan:
-        return ChunkingPlan.of(metadata, "x = 1", "code", "a.py", "python")
-
-    assert plan() == ChunkingPlan("code", language="python")
-    assert plan(split_type="code", language="go").language == "go"
-    assert plan(split_type="sentences").strategy == "sentences"
+    cases: list[tuple[dict[str, str], ChunkingPlan]] = [
+        ({}, ChunkingPlan("code", language="python")),
+        ({"split_type": "code", "language": "go"}, ChunkingPlan("code", language="go")),
+        ({"split_type": "sentences"}, BY_SENTENCES),
+    ]
+    code = ("x = 1", "code", "a.py", "python")
+    assert [(metadata, ChunkingPlan.of(metadata, *code)) for metadata, _ in cases] == cases

@@ -3,14 +3,22 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shared.ingestion.chunking.chunk_packer import CountTokens
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
-from tests.shared.ingestion.chunking.test_chunk_packer import COUNTERS, chunk, sizes, uncovered, words
+from tests.shared.ingestion.chunking import test_chunk_packer
+from tests.shared.ingestion.chunking.test_chunk_packer import (
+    COUNTERS,
+    chunk,
+    keeps_every_property,
+    letters,
+    sizes,
+    words,
+)
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",
@@ -20,7 +28,7 @@ MARKED = st.sampled_from(
      "```", "~~~", "# in a fence?", "    deep in. And more.", "def f():", "  return {", "}", "// (", "", "",
      "The kiln is hot. It glows. Then it cools.", "Größe: 数据记录器 👩‍👧"]
 )  # fmt: skip
-TEXTS = st.lists(MARKED, max_size=25).map("\n".join) | st.text(max_size=200)
+TEXTS = st.lists(MARKED, max_size=25).map("\n".join) | test_chunk_packer.TEXTS
 PLANS = st.builds(
     ChunkingPlan, st.sampled_from(["sentences", "recursive"]), st.sampled_from(sorted(DOCUMENT_TYPES))
 )
@@ -30,23 +38,16 @@ def cut(text: str, plan: ChunkingPlan, size: int, overlap: int = 0, count: Count
     return [item.text for item in chunk(text, size=size, overlap=overlap, count=count, plan=plan)]
 
 
-def keeps_every_property(text: str, plan: ChunkingPlan, size: int, overlap: int, count: CountTokens) -> None:
-    chunks = chunk(text, size=size, overlap=overlap, count=count, plan=plan)
-    assert all(text[item.start : item.end] == item.text != "" for item in chunks)
-    assert all(item.tokens == count(item.text) <= size for item in chunks)
-    assert [item.start for item in chunks] == sorted({item.start for item in chunks})
-    assert [item.end for item in chunks] == sorted({item.end for item in chunks})
-    assert uncovered(text, chunks) == []
-    assert all(item.header is None or 0 <= item.header[0] < item.header[1] <= item.start for item in chunks)
-    assert chunks == chunk(text, size=size, overlap=overlap, count=count, plan=plan)
-
-
 @given(TEXTS, PLANS, sizes(), COUNTERS)
-@settings(max_examples=150)
-def test_every_plan_keeps_spans_sizes_and_all_visible_text(
+@example(". Then more. And more.\n# a. Then more. And more.", BY_SENTENCES, (17, 9), letters)
+@settings(max_examples=200)
+def test_every_plan_keeps_spans_sizes_order_overlap_and_all_visible_text(
     text: str, plan: ChunkingPlan, limits: tuple[int, int], count: CountTokens
 ):
-    keeps_every_property(text, plan, *limits, count)
+    size, overlap = limits
+    chunks = keeps_every_property(text, size=size, overlap=overlap, count=count, plan=plan)
+    assert all(item.text.strip() == item.text for item in chunks)
+    assert chunks == chunk(text, size=size, overlap=overlap, count=count, plan=plan)
 
 
 @given(TEXTS, st.sampled_from(["python", "javascript", "html"]), sizes(), COUNTERS)
@@ -54,7 +55,8 @@ def test_every_plan_keeps_spans_sizes_and_all_visible_text(
 def test_code_keeps_them_too_although_it_may_be_invalid(
     text: str, language: str, limits: tuple[int, int], count: CountTokens
 ):
-    keeps_every_property(text, ChunkingPlan("code", language=language), *limits, count)
+    plan = ChunkingPlan("code", language=language)
+    keeps_every_property(text, size=limits[0], overlap=limits[1], count=count, plan=plan)
 
 
 @given(TEXTS, PLANS)
@@ -73,27 +75,26 @@ def test_sections_are_in_order_and_disjoint_and_headings_below_those_of_markdown
 RECURSIVE = ChunkingPlan("recursive")
 
 
-def test_paragraphs_that_fit_are_kept_whole():
-    text = "One two three. Four five.\n\nSix seven. Eight nine ten.\n\nEleven twelve."
-    assert cut(text, BY_SENTENCES, 7)[0] == "One two three. Four five.\n\nSix seven."
-    paragraphs = ["One two three. Four five.", "Six seven. Eight nine ten.\n\nEleven twelve."]
-    assert cut(text, RECURSIVE, 7) == paragraphs
+PARAGRAPHS = "One two three. Four five.\n\nSix seven. Eight nine ten.\n\nEleven twelve."
+LINES = ["One. Two three.", "Four five six. Seven.", "A b c d e f.", "G h i j k."]
+RECURSIVE_CUTS: list[tuple[str, int, int, list[str]]] = [
+    # Paragraphs that fit are kept whole, long ones are split at lines, then at sentences and at words.
+    (PARAGRAPHS, 7, 0, ["One two three. Four five.", "Six seven. Eight nine ten.\n\nEleven twelve."]),
+    ("\n".join([*LINES[:2], " ".join(LINES[2:])]), 6, 0, LINES),
+    ("a b c d e f g h", 4, 0, ["a b c d", "e f g h"]),
+    # The last sentences of a paragraph are repeated if they fit.
+    ("One two three. Four five.\n\nSix seven. Eight nine.", 6, 2,
+     ["One two three. Four five.", "Four five.\n\nSix seven. Eight nine."]),
+    # A heading stays with its paragraph even if that is split.
+    ("Before it all.\n\n# Two words\n\nOne two three. Four five six.", 6, 0,
+     ["Before it all.", "# Two words\n\nOne two three.", "Four five six."]),
+]  # fmt: skip
 
 
-def test_a_long_paragraph_is_split_at_lines_then_at_sentences_and_at_words():
-    lines = ["One. Two three.", "Four five six. Seven.", "A b c d e f.", "G h i j k."]
-    assert cut("\n".join([*lines[:2], " ".join(lines[2:])]), RECURSIVE, 6) == lines
-    assert cut("a b c d e f g h", RECURSIVE, 4) == ["a b c d", "e f g h"]
-
-
-def test_the_last_sentences_of_a_paragraph_are_repeated_if_they_fit():
-    text = "One two three. Four five.\n\nSix seven. Eight nine."
-    assert cut(text, RECURSIVE, 6, 2) == ["One two three. Four five.", "Four five.\n\nSix seven. Eight nine."]
-
-
-def test_a_heading_stays_with_its_paragraph_even_if_that_is_split():
-    text = "Before it all.\n\n# Two words\n\nOne two three. Four five six."
-    assert cut(text, RECURSIVE, 6) == ["Before it all.", "# Two words\n\nOne two three.", "Four five six."]
+def test_a_recursive_plan_keeps_paragraphs_then_lines_then_sentences():
+    assert [(text, size, overlap, cut(text, RECURSIVE, size, overlap))
+            for text, size, overlap, _ in RECURSIVE_CUTS] == RECURSIVE_CUTS  # fmt: skip
+    assert cut(PARAGRAPHS, BY_SENTENCES, 7)[0] == "One two three. Four five.\n\nSix seven."
 
 
 # -- blocks of code and tables in Markdown ------------------------------------------------------------
@@ -111,13 +112,10 @@ def test_a_code_block_is_kept_whole_if_it_fits_and_split_at_lines_otherwise(subt
             assert "kiln --hot. Really\n```" in chunks
 
 
-def test_a_fence_with_a_language_name_closes_no_code_block():
+def test_only_a_bare_fence_closes_a_code_block_and_an_unclosed_one_is_text():
     block = "```md\nA kiln. It is hot.\n```sh\nkiln --hot. Really. Yes.\n```"
     text = f"Before it.\n\n{block}\n\nAfter it."
     assert cut(text, BY_SENTENCES, 12) == ["Before it.", block, "After it."]
-
-
-def test_an_unclosed_fence_is_text():
     assert cut("One two.\n```\nThree. Four.", BY_SENTENCES, 2)[-1] == "Four."
 
 

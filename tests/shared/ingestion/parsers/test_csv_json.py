@@ -34,6 +34,7 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
         ["| Group | Size | Done | Result |  |", "|  |  |  | Share | Time |",
          "| Blind | 5 | 1 | 34% | 1199 |", "| Deaf | 5 | 2 | 98% | 1716 |"]),
     "empty columns before the first": (b";;A;B\n;;1;2\n;;3;4\n", ["| A | B |", "| 1 | 2 |", "| 3 | 4 |"]),
+    "an empty column between": (b"a,,b\n1,,2\n", ["| a | b |", "| 1 | 2 |"]),
     "tabs": (b"a\tb, c\n1,5\t2\n2,5\t3\n", ["| a | b, c |", "| 1,5 | 2 |", "| 2,5 | 3 |"]),
     "cp1252": ("Nr;Größe;Preis\nÖ2;für Pumpe, groß;4,75 €\n".encode("cp1252"),
      ["| Nr | Größe | Preis |", "| Ö2 | für Pumpe, groß | 4,75 € |"]),
@@ -62,11 +63,6 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
     "years as a header": (b"Port,2026,2027\nSkar,1,2\nOster,2,4\n",
      ["| Port | 2026 | 2027 |", "| Skar | 1 | 2 |", "| Oster | 2 | 4 |"]),
     "hours as a header": (b"1,2,3\n4,5,7\n6,8,9\n", ["| 1 | 2 | 3 |", "| 4 | 5 | 7 |", "| 6 | 8 | 9 |"]),
-    "zones as a header": (
-        b"Zone,5,10,20\nA,4,6,9\nB,5,7,11\n",
-        ["| Zone | 5 | 10 | 20 |", "| A | 4 | 6 | 9 |", "| B | 5 | 7 | 11 |"]),
-    "times as a header": (b"Time,08:00,12:00\nMonday,08:10,12:05\nTuesday,08:20,12:15\n",
-     ["| Time | 08:00 | 12:00 |", "| Monday | 08:10 | 12:05 |", "| Tuesday | 08:20 | 12:15 |"]),
     "amounts with units as a header": (
         b"Plan,10 GB,50 GB\nSmall,5 GB,20 GB\nTeam,8 GB,40 GB\nLarge,9 GB,45 GB\n",
         ["| Plan | 10 GB | 50 GB |", "| Small | 5 GB | 20 GB |", "| Team | 8 GB | 40 GB |",
@@ -78,9 +74,6 @@ CASES: dict[str, tuple[bytes, list[str]]] = {
     "large numbers are no count": (b"1,Ann,25,491511234567\n2,Ben,26,491511234568\n3,Cem,27,491511234569\n",
      ["|  |  |  |  |", "| 1 | Ann | 25 | 491511234567 |", "| 2 | Ben | 26 | 491511234568 |",
      "| 3 | Cem | 27 | 491511234569 |"]),
-    "two values are no count": (
-        b"Ann,1,2\nBen,4,9\nCem,7,3\n",
-        ["|  |  |  |", "| Ann | 1 | 2 |", "| Ben | 4 | 9 |", "| Cem | 7 | 3 |"]),
     "values that fall are no header": (b"Anna,20,10\nBen,40,90\nCemal,70,30\n",
      ["|  |  |  |", "| Anna | 20 | 10 |", "| Ben | 40 | 90 |", "| Cemal | 70 | 30 |"]),
     "a number of thousands of digits": (

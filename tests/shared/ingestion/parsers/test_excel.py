@@ -99,21 +99,7 @@ def test_tables_keep_their_header_titles_and_merged_values(subtests: pytest.Subt
             assert text_of(file_of(rows, *changes)) == text
 
 
-def test_hidden_rows_and_columns_are_read_and_noted(subtests: pytest.Subtests):
-    def hide_row(sheet: Any) -> None:
-        sheet.row_dimensions[2].hidden = True
-
-    def hide_column(sheet: Any) -> None:
-        sheet.column_dimensions["B"].hidden = True
-
-    for hide in (hide_row, hide_column):
-        with subtests.test(hide.__name__):
-            read = xlsx(file_of([["Port", "Fee"], ["Skar", 10]], hide))
-            assert "| Skar | 10 |" in read.parts[0][1]
-            assert read.notes == ["1 sheet has hidden rows or columns, which were read."]
-
-
-def test_hidden_sheets_rows_and_comments_are_read():
+def test_hidden_sheets_rows_columns_and_comments_are_read():
     book = Workbook()
     book.active.append(["Port", "Fee"])
     book.active.append(["Skar", 10])
@@ -121,10 +107,12 @@ def test_hidden_sheets_rows_and_comments_are_read():
     book.active["B2"].comment = Comment("Provisional\nuntil June", "Ann")
     hidden = book.create_sheet("Rates")
     hidden["A1"], hidden.sheet_state = "secret", "hidden"
+    hidden.column_dimensions["A"].hidden = True
     assert text_of(save(book)) == (
         f"| Port | Fee |\n{RULE}\n| Skar | 10 |\n\nComment on B2 (10): Provisional until June\n\n"
         "# Rates (hidden sheet)\n\n| secret |\n| --- |"
     )
+    assert xlsx(save(book)).notes == ["2 sheets have hidden rows or columns, which were read."]
 
 
 KINDS = {"controls": "vmlDrawing"}
@@ -148,17 +136,44 @@ def cells(*contents: str) -> str:
     return f'<sheetData><row r="1">{inner}</row></sheetData>'
 
 
-def test_scripts_in_a_cell_are_characters_and_pronunciations_are_left_out():
-    superscript = '<r><rPr><vertAlign val="superscript"/></rPr><t>3</t></r>'
-    rich = f't="inlineStr"><is><r><t>5 m</t></r>{superscript}<rPh><t>spoken</t></rPh></is>'
-    assert text_of(with_sheet(cells(rich))) == "| 5 m³ |\n| --- |"
+SUPERSCRIPT = '<r><rPr><vertAlign val="superscript"/></rPr><t>3</t></r>'
+SYMBOL = '<r><rPr><rFont val="Symbol"/></rPr><t>m</t></r>'
+ROW = '<row r="{}"><c r="{}" t="str"><v>{}</v></c></row>'
+CONTENTS = [
+    # Scripts without pronunciations, fonts, escapes.
+    (cells(f't="inlineStr"><is><r><t>5 m</t></r>{SUPERSCRIPT}<rPh><t>spoken</t></rPh></is>'), "| 5 m³ |"),
+    (cells(f't="inlineStr"><is><r><t>5 </t></r>{SYMBOL}<r><t>g</t></r></is>'), "| 5 μg |"),
+    (cells('t="inlineStr"><is><t>two_x000D_lines_x005F_</t></is>'), "| two lines_ |"),
+    (cells('t="str"><v>two_x000D_lines</v>'), "| two lines |"),
+    # A number of a row that is no decimal; a row in two parts.
+    (f"<sheetData>{ROW.format('²', 'A1', 'a')}</sheetData>", "| a |"),
+    (f"<sheetData>{ROW.format(1, 'A1', 'a')}{ROW.format(1, 'B1', 'b')}</sheetData>", "| a | b |"),
+]
+
+
+def test_the_text_of_a_cell_is_what_excel_shows():
+    assert [(content, text_of(with_sheet(content)).split("\n")[0]) for content, _ in CONTENTS] == CONTENTS
+
+    def in_symbol(sheet: Any) -> None:
+        sheet["A1"].font = Font(name="Symbol")
+
+    assert text_of(file_of([["m"]], in_symbol)) == "| μ |\n| --- |"
+    unknown = xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>')))
+    assert unknown.notes == ["1 symbol of a special font could not be read."]
 
 
 def test_charts_and_text_boxes_are_read_and_pictures_noted():
     drawing = '<txBody><a:p><a:r><a:t>Reorder at 30</a:t></a:r></a:p></txBody><c:chart r:id="r_c1"/><pic/>'
-    data = with_sheet(cells("><v>1</v>") + '<drawing r:id="r_drawing"/>', drawing=drawing, c1=CHART)
+    content = cells("><v>1</v>") + '<drawing r:id="r_drawing"/>'
+    data = with_sheet(content, drawing=drawing, c1=CHART)
     assert text_of(data) == f"| 1 |\n| --- |\n\nReorder at 30\n\n{CHART_TABLE}"
     assert xlsx(data).notes == ["1 picture was not read."]
+    described = with_sheet(content, drawing='<pic><cNvPr descr="Quay from the south"/></pic>')
+    assert text_of(described) == "| 1 |\n| --- |\n\nPicture: Quay from the south"
+    # Of two alternatives one counts.
+    object_ = "<mc:Choice><oleObject/></mc:Choice><mc:Fallback><oleObject/></mc:Fallback>"
+    embedded = f"<mc:AlternateContent>{object_}</mc:AlternateContent>"
+    assert xlsx(with_sheet(cells("><v>1</v>") + embedded)).notes == ["1 embedded file was not read."]
 
 
 def test_formulas_without_a_stored_value_are_noted(subtests: pytest.Subtests):
@@ -177,25 +192,6 @@ def test_formulas_without_a_stored_value_are_noted(subtests: pytest.Subtests):
     with pytest.raises(UnreadableDocument, match="3 formulas of the file have no stored value") as refused:
         xlsx(with_sheet(cells(stored, lacking, lacking, lacking)))
     assert refused.value.code == "no_text"
-
-
-def test_fonts_and_escapes_of_a_cell_are_characters(subtests: pytest.Subtests):
-    symbol = '<r><rPr><rFont val="Symbol"/></rPr><t>m</t></r>'
-    for content, text in (
-        (f't="inlineStr"><is><r><t>5 </t></r>{symbol}<r><t>g</t></r></is>', "5 μg"),
-        ('t="inlineStr"><is><t>two_x000D_lines_x005F_</t></is>', "two lines_"),
-        ('t="str"><v>two_x000D_lines</v>', "two lines"),
-    ):
-        with subtests.test(text=text):
-            assert text_of(with_sheet(cells(content))) == f"| {text} |\n| --- |"
-
-    def in_symbol(sheet: Any) -> None:
-        sheet["A1"].font = Font(name="Symbol")
-
-    assert text_of(file_of([["m"]], in_symbol)) == "| μ |\n| --- |"
-    assert xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>'))).notes == [
-        "1 symbol of a special font could not be read."
-    ]
 
 
 def test_headers_and_footers_are_read_once_without_page_numbers():
@@ -292,21 +288,3 @@ def test_a_damaged_workbook_is_refused(subtests: pytest.Subtests):
     ):
         with subtests.test(parts=len(lacking)), pytest.raises(UnreadableDocument):
             xlsx(archive(lacking))
-
-
-def test_rows_and_parts_are_read_once_and_numbers_are_decimal():
-    row = '<row r="{}"><c r="A1" t="str"><v>{}</v></c></row>'
-    twice = '<row r="1"><c r="A1" t="str"><v>a</v></c></row><row r="1"><c r="B1" t="str"><v>b</v></c></row>'
-    cases = (
-        (f"<sheetData>{row.format('²', 'a')}</sheetData>", "| a |\n| --- |"),
-        (f"<sheetData>{twice}</sheetData>", f"| a | b |\n{RULE}"),
-    )
-    assert tuple((content, text_of(with_sheet(content))) for content, _ in cases) == cases
-    both = (
-        "<mc:AlternateContent><mc:Choice>{0}</mc:Choice><mc:Fallback>{0}</mc:Fallback></mc:AlternateContent>"
-    )
-    parsed = xlsx(with_sheet(cells("><v>1</v>") + both.format("<oleObject/>")))
-    assert parsed.notes == ["1 embedded file was not read."]
-    described = '<pic><cNvPr descr="Quay from the south"/></pic>'
-    data = with_sheet(cells("><v>1</v>") + '<drawing r:id="r_drawing"/>', drawing=described)
-    assert text_of(data) == "| 1 |\n| --- |\n\nPicture: Quay from the south"

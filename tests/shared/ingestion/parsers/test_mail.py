@@ -1,6 +1,7 @@
 """Messages and archives of messages, written by the standard library, and broken ones."""
 
 import mailbox
+from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.parsers.mail import eml, mbox
 
 
-def message(subject: str = "Kiln 7 is hot – späte Schicht") -> EmailMessage:
+def message(subject: str = "Kiln 7 is hot – späte Schicht", *files: tuple[str, str | bytes]) -> EmailMessage:
+    """A message in two forms, with files by name: texts by their type, others as bytes."""
     letter = EmailMessage()
     letter["Subject"] = subject
     letter["From"] = "Ada Lovelace <ada@acme.example>"
@@ -19,80 +21,80 @@ def message(subject: str = "Kiln 7 is hot – späte Schicht") -> EmailMessage:
     letter["Date"] = "Mon, 05 Jan 2026 10:00:00 +0100"
     letter.set_content("The kiln is hot.\nFrom tomorrow on it cools. Zürich.")
     letter.add_alternative("<p>The kiln is <b>hot</b> in HTML.</p>", subtype="html")
+    for name, data in files:
+        if isinstance(data, str):
+            letter.add_attachment(data, subtype=name.rpartition(".")[2], filename=name)
+        else:
+            letter.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
     return letter
 
 
+def text_of(data: bytes | EmailMessage) -> str:
+    return eml(bytes(data)).parts[0][1]
+
+
+def assert_in_order(text: str, *parts: str) -> None:
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
 def test_a_message_is_its_body_its_headers_and_its_attachments():
-    letter = message()
-    letter.add_attachment("code,limit\nE-42,900", subtype="csv", filename="limits.csv")
-    letter.add_attachment(b"PK\x03\x04 no archive", maintype="application", subtype="zip", filename="all.zip")
-    converted = convert(letter.as_bytes(), "letter.eml", None)
+    files = ("limits.csv", "code,limit\nE-42,900"), ("all.zip", b"PK\x03\x04 no archive")
+    converted = convert(bytes(message("Kiln 7 is hot – späte Schicht", *files)), "letter.eml", None)
     assert converted.title == "Kiln 7 is hot – späte Schicht"
     assert converted.metadata == {
         "source_type": "email", "subject": "Kiln 7 is hot – späte Schicht",
         "from": "Ada Lovelace <ada@acme.example>", "author": "Ada Lovelace <ada@acme.example>",
         "date": "2026-01-05T10:00:00+01:00",
     }  # fmt: skip
-    for part in ("The kiln is hot.", "Zürich", "To: ann@acme.example", "## limits.csv", "E-42", "## all.zip"):
-        assert part in converted.text, part
+    parts = ("To: ann@acme.example", "The kiln is hot.", "Zürich", "## limits.csv", "E-42", "## all.zip")
+    assert_in_order(converted.text, *parts)
     # The same text in another form.
     assert "in HTML" not in converted.text
 
 
 def test_a_forwarded_message_is_part_of_the_text():
-    inner = message("Kiln 8")
-    inner.add_attachment("code,limit\nE-43,700", subtype="csv", filename="more.csv")
     letter = EmailMessage()
-    letter["Subject"] = "Forwarded: Kiln 8"
-    letter["From"] = "ann@acme.example"
     letter.set_content("See below.")
-    letter.add_attachment(inner)
-    text = convert(letter.as_bytes(), "letter.eml", None).text
-    places = [
-        text.index(part)
-        for part in ("See below.", "## Kiln 8", "Ada Lovelace", "Zürich", "### more.csv", "E-43")
-    ]
-    assert places == sorted(places)
+    letter.add_attachment(message("Kiln 8", ("more.csv", "code,limit\nE-43,700")))
+    parts = ("See below.", "## Kiln 8", "Ada Lovelace", "Zürich", "### more.csv", "E-43")
+    assert_in_order(text_of(letter), *parts)
 
 
 def test_a_message_attached_as_a_file_is_read(subtests: pytest.Subtests):
-    inner = message("Kiln 8").as_bytes()
+    inner = bytes(message("Kiln 8"))
     for name, data in (("inner.eml", inner), ("inner.mbox", b"From ada@acme.example Mon Jan  5\n" + inner)):
         with subtests.test(name):
-            letter = message()
-            letter.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
-            converted = convert(letter.as_bytes(), "letter.eml", None)
-            assert "Kiln 8" in converted.text
-            assert converted.notes == ()
+            parsed = eml(bytes(message("Kiln 7", (name, data))))
+            assert "Kiln 8" in parsed.parts[0][1]
+            assert parsed.notes == []
 
 
 def test_an_attachment_is_decoded_in_its_charset(subtests: pytest.Subtests):
     for kind, charset, text in (
         ("csv", "windows-1252", "Ort;Größe\nKöln;405\n"),
-        ("csv", "iso-8859-2", "Miasto;Cena\nŁódź;12\n"),
         ("html", "iso-8859-2", "<p>Łódź</p>"),
     ):
         with subtests.test(kind=kind, charset=charset):
             letter, data = message(), text.encode(charset)
             letter.add_attachment(data, "text", kind, filename=f"a.{kind}", params={"charset": charset})
-            converted = convert(letter.as_bytes(), "letter.eml", None)
-            assert ("Köln" if charset == "windows-1252" else "Łódź") in converted.text
-            assert converted.notes == ()
+            parsed = eml(bytes(letter))
+            assert ("Köln" if charset == "windows-1252" else "Łódź") in parsed.parts[0][1]
+            assert parsed.notes == []
 
 
 def test_a_message_with_a_byte_order_mark_is_read(subtests: pytest.Subtests):
     for encoding in ("utf-8-sig", "utf-16"):
         with subtests.test(encoding):
-            assert eml(message().as_string().encode(encoding)).title == eml(message().as_bytes()).title
+            assert eml(message().as_string().encode(encoding)).title == eml(bytes(message())).title
 
 
 def test_a_table_of_few_words_is_read_without_its_charset(subtests: pytest.Subtests):
-    for sent_as in ("text/csv", "application/octet-stream"):
+    data = "Réf;Libellé;Montant\nA-1;Été;12,50\nA-2;Hiver;8,00\n".encode("cp1252")
+    for maintype, subtype in (("text", "csv"), ("application", "octet-stream")):
         letter = message()
-        maintype, subtype = sent_as.split("/")
-        data = "Réf;Libellé;Montant\nA-1;Été;12,50\nA-2;Hiver;8,00\n".encode("cp1252")
         letter.add_attachment(data, maintype, subtype, filename="détail_devis.csv")
-        with subtests.test(sent_as):
+        with subtests.test(maintype):
             parsed = eml(bytes(letter))
             assert "## détail_devis.csv\n\n| Réf | Libellé | Montant |\n" in parsed.parts[0][1]
             note = "détail_devis.csv: The file is not in UTF-8. Its encoding was detected as cp1252."
@@ -100,29 +102,20 @@ def test_a_table_of_few_words_is_read_without_its_charset(subtests: pytest.Subte
 
 
 def test_texts_around_an_attachment_are_all_read():
-    letter = EmailMessage()
-    letter["Subject"] = "Three"
-    letter["From"] = "ann@acme.example"
+    letter, after = EmailMessage(), EmailMessage()
     letter.set_content("Before the table.")
     letter.add_attachment("a,b\n1,2", subtype="csv", filename="t.csv")
-    after = EmailMessage()
     after.set_content("After the table.")
     letter.attach(after)
-    text = convert(letter.as_bytes(), "letter.eml", None).text
-    assert text.index("Before the table.") < text.index("t.csv") < text.index("After the table.")
+    assert_in_order(text_of(letter), "Before the table.", "t.csv", "After the table.")
 
 
-@pytest.mark.parametrize("kind", ["pdf", "docx", "xlsx", "csv", "html"])
+@pytest.mark.parametrize("kind", ["pdf", "docx", "csv"])
 def test_a_broken_attachment_costs_only_itself(kind: str):
-    letter = message()
-    heads = {"pdf": b"%PDF-1.7 broken", "docx": b"PK\x03\x04 broken", "xlsx": b"PK\x03\x04 broken"}
+    heads = {"pdf": b"%PDF-1.7 broken", "docx": b"PK\x03\x04 broken"}
     data = heads.get(kind, b"\x00\xff\xfe broken \x00")
-    letter.add_attachment(data, maintype="application", subtype="octet-stream", filename=f"broken.{kind}")
-    letter.add_attachment("E-42 is fine", filename="fine.txt")
-    text = convert(letter.as_bytes(), "letter.eml", None).text
-    assert f"## broken.{kind}" in text
-    assert "E-42 is fine" in text
-    assert "The kiln is hot." in text
+    letter = message("Kiln 7", (f"broken.{kind}", data), ("fine.txt", b"E-42 is fine"))
+    assert_in_order(text_of(letter), "The kiln is hot.", f"## broken.{kind}", "E-42 is fine")
 
 
 def test_an_archive_has_a_section_for_each_message(tmp_path: Path):
@@ -130,10 +123,10 @@ def test_an_archive_has_a_section_for_each_message(tmp_path: Path):
     for number in range(3):
         archive.add(message(f"Letter {number}"))
     archive.close()
-    converted = convert((tmp_path / "team.mbox").read_bytes(), "team.mbox", None)
-    assert converted.text.count("# Letter ") == 3
+    texts = [text for _, text in mbox((tmp_path / "team.mbox").read_bytes()).parts]
+    assert [text.startswith(f"# Letter {number}\n") for number, text in enumerate(texts)] == [True] * 3
     # The archive quotes the line, which looks like the beginning of a message.
-    assert converted.text.count("\nFrom tomorrow on it cools.") == 3
+    assert all("\nFrom tomorrow on it cools." in text for text in texts)
 
 
 def raw(*parts: tuple[str, bytes], kind: str = "alternative") -> bytes:
@@ -155,11 +148,11 @@ def test_a_placeholder_gives_way_to_the_html(subtests: pytest.Subtests):
     for text in PLACEHOLDERS:
         with subtests.test(text=text):
             parts = ("text/plain; charset=utf-8", text.encode()), ("text/html; charset=utf-8", PAYMENT)
-            parsed = eml(raw(*parts))
-            assert "| Invoice | R-77120 |" in parsed.parts[0][1]
-            assert not text.strip() or text not in parsed.parts[0][1]
+            read = text_of(raw(*parts))
+            assert "| Invoice | R-77120 |" in read
+            assert not text.strip() or text not in read
     whole = raw(("text/plain", b"Payment of invoice R-77120: paid 9,50 in full"), ("text/html", PAYMENT))
-    assert "| Invoice" not in eml(whole).parts[0][1]
+    assert "| Invoice" not in text_of(whole)
 
 
 def test_attachments_within_an_alternative_are_read():
@@ -193,15 +186,13 @@ def test_a_text_is_decoded_in_the_charset_that_its_program_means(subtests: pytes
     for charset, (text, encoding) in CHARSETS.items():
         with subtests.test(charset=charset):
             head = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n"
-            assert eml(head.encode() + text.encode(encoding)).parts[0][1].endswith(f"\n{text}")
-    broken = "Größe der Öfen, für Müller, übermäßig, Süd, schön".encode() + b"\xc3"
-    parsed = eml(b"Subject: a\nContent-Type: text/plain; charset=utf-8\n\n" + broken)
-    assert parsed.parts[0][1].endswith("Größe der Öfen, für Müller, übermäßig, Süd, schön\ufffd")
+            assert text_of(head.encode() + text.encode(encoding)).endswith(f"\n{text}")
+    text = "Größe der Öfen, für Müller, übermäßig, Süd, schön"
+    broken = f"Subject: a\nContent-Type: text/plain; charset=utf-8\n\n{text}".encode() + b"\xc3"
+    assert text_of(broken).endswith(f"{text}\ufffd")
     no_charset = "Subject: Größe\n\nDie Größe der Dichtung für Pumpe"
     for encoding in ("utf-8", "cp1252"):
-        with subtests.test(encoding=encoding):
-            parsed = eml(no_charset.encode(encoding))
-            assert parsed.parts[0][1].endswith("Die Größe der Dichtung für Pumpe")
+        assert text_of(no_charset.encode(encoding)).endswith("Die Größe der Dichtung für Pumpe")
     assert eml(no_charset.encode()).title == "Größe"
 
 
@@ -222,13 +213,9 @@ END:VCALENDAR"""
 
 def test_an_invitation_is_text():
     parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
-    assert (
-        eml(raw(*parts))
-        .parts[0][1]
-        .endswith(
-            "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
-            "Event: Kiln inspection, hall 7\nLocation: Harbour street 4"
-        )
+    assert text_of(raw(*parts)).endswith(
+        "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
+        "Event: Kiln inspection, hall 7\nLocation: Harbour street 4"
     )
 
 
@@ -285,33 +272,34 @@ def nested() -> bytes:
     return letter
 
 
-BROKEN = {
-    "no message": ("a.eml", b"\n\nno headers"),
-    "no archive": ("a.mbox", b"Subject: a\n\ntext"),
-    "messages in messages": ("a.eml", nested()),
-    "too many messages": ("a.mbox", b"From a\nSubject: a\n\ntext\n\n" * 10_001),
-}
+def in_subprocess(data: bytes) -> object:
+    """A message whose parser fails otherwise than with a refusal."""
+    return convert(data, "a.eml", None)
 
 
-@pytest.mark.parametrize("why", BROKEN)
-def test_a_broken_file_is_refused(why: str):
-    name, data = BROKEN[why]
+@pytest.mark.parametrize(
+    ("parse", "data"),
+    [(eml, b"\n\nno headers"), (mbox, b"Subject: a\n\ntext"), (in_subprocess, nested()),
+     (mbox, b"From a\nSubject: a\n\ntext\n\n" * 10_001)],
+    ids=["no message", "no archive", "messages in messages", "too many messages"],
+)  # fmt: skip
+def test_a_broken_file_is_refused(parse: Callable[[bytes], object], data: bytes):
     with pytest.raises(UnreadableDocument):
-        convert(data, name, None)
+        parse(data)
 
 
 def test_malformed_headers_cost_only_themselves():
     data = b"Subject: =?utf-8?q?kiln\nDate: never\nFrom: <<\nContent-Type: text/plain; charset=none\n\nhot\n"
-    converted = convert(data, "a.eml", "message/rfc822")
-    assert "hot" in converted.text
-    assert "date" not in converted.metadata
+    parsed = eml(data)
+    assert "hot" in parsed.parts[0][1]
+    assert "date" not in parsed.metadata
 
 
 def test_a_long_header_is_cut_and_a_malformed_one_loses_no_text():
     """100,000 recipients took the library minutes."""
     recipients = ", ".join(f"Person {number} <p{number}@example.org>" for number in range(100_000))
     data = f"From: {'(' * 5_000}\nTo: {recipients}\nSubject: Kiln\n\nThe kiln is hot.\n".encode()
-    text = convert(data, "letter.eml", None).text
+    text = text_of(data).strip()
     assert text.startswith("# Kiln\n\nTo: Person 0 <p0@example.org>, Person 1 <p1@example.org>")
     assert text.endswith(">, \u2026\n\nThe kiln is hot.")
     assert len(text) < 11_000

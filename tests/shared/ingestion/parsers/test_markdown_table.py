@@ -37,7 +37,7 @@ def test_only_a_row_that_names_columns_belongs_to_the_header(
         ([("Item", "Price"), ("Cash", "5"), ("Loans", "7.5")], True),
         *(
             ([("Item", name), ("Cash", "5"), ("Loans", "7"), ("Land", "12")], True)
-            for name in ("2023/24", "2023-2024", "31.12.24", "01/2024", "2024 EUR", "2024*", "1 kg")
+            for name in ("2023/24", "31.12.24", "01/2024", "2024 EUR", "2024*", "1 kg")
         ),
     ],
 )
@@ -54,20 +54,13 @@ def test_halves_of_a_balance_sheet_are_two_tables():
     ]
     left, right = titled_table(rows, ()).split("\n\n")
     assert left.splitlines()[2:] == ["| Land | 5 |", "| Cash | 70 |", "| Total | 75 |"]
-    assert right.splitlines() == [
-        "| Liabilities | 2026 |",
-        "| --- | --- |",
-        "| Capital | 40 |",
-        "| Total | 75 |",
-    ]
+    assert right == "| Liabilities | 2026 |\n| --- | --- |\n| Capital | 40 |\n| Total | 75 |"
     # Records whose columns have the same names.
     for records in (
         [["From", "Lat", "Lon", "To", "Lat", "Lon"], ["Skar", "52.5", "13.4", "Moss", "48.8", "2.3"]],
-        [["Product", "Price", "Part", "Price"], ["Camera", "500", "Bag", "30"], ["Tripod", "80", "", ""],
-         ["Phone", "700", "Case", "25"]],
         [["1", "0", "0", "1", "0", "0"], ["1", "1", "0", "0", "0", "1"]],
         [["a", "0", "0", "b", "0", "0"], ["c", "1", "0", "d", "0", "1"], ["e", "1", "1", "f", "0", "1"]],
-    ):  # fmt: skip
+    ):
         assert "\n\n" not in titled_table(records, ())
     # A record with two dates.
     trips = [["From", "Date", "To", "Date"], ["Skar", "2026-05-01", "Moss", "2026-05-03"]]

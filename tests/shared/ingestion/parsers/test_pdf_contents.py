@@ -1,10 +1,12 @@
-"""PDF files: columns, exponents, forms, comments, and notes on unread parts."""
+"""PDF files: columns, divided words, exponents, forms, comments, and notes on unread parts."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from pypdfium2 import PdfDocument, raw
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
@@ -12,8 +14,9 @@ from reportlab.pdfgen.canvas import Canvas
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers import ocr
-from shared.ingestion.parsers.parsed_file import ParsedFile
 from shared.ingestion.parsers.pdf import _named, pdf
+from shared.ingestion.parsers.pdf_paragraphs import _COMPOUND, _without_soft_breaks
+from tests.shared.ingestion.parsers.pdf_files import Draw, both, lines_of, made, parsed, text, words_of
 
 LEFT = [
     "The harbour office opens at seven and closes",
@@ -26,86 +29,59 @@ RIGHT = [
     "which stands beside the diesel pump station.",
 ]
 THIRD = ["Dogs are kept on a lead", "on all piers and at the", "fish market next door."]
-Draw = Callable[[Canvas], None]
+NEWS = "Port news of the whole week, for all who live or work beside the harbour."
+PAPERS, NIGHT = "Bring your papers along.", "It is open at night too."
 
 
-def made(*draws: Draw) -> bytes:
-    file = io.BytesIO()
-    canvas = Canvas(file, pagesize=A4)
-    for draw in draws:
-        canvas.setFont("Helvetica", 10)
-        draw(canvas)
-        canvas.showPage()
-    canvas.save()
-    return file.getvalue()
+def line_by_line(*columns: list[str], x: tuple[int, ...] = (50, 320)) -> Draw:
+    rows = [*zip(*columns, strict=True)]
+    cells = [
+        (left, 700 - 14 * at, cell) for at, row in enumerate(rows) for left, cell in zip(x, row, strict=True)
+    ]
+    return both(*(text(cell, x=left, y=y) for left, y, cell in cells))
 
 
-def parsed(*draws: Draw) -> ParsedFile:
-    return pdf(made(*draws))
+COLUMNS: list[tuple[Draw, list[list[str]]]] = [
+    (line_by_line(LEFT, RIGHT), [LEFT, RIGHT]),
+    # A narrow gap, and long columns.
+    (line_by_line(LEFT, RIGHT, x=(50, 262)), [LEFT, RIGHT]),
+    (line_by_line(LEFT * 6, RIGHT * 6), [LEFT * 6, RIGHT * 6]),
+    # One column is longer than the other.
+    (line_by_line([*LEFT, PAPERS], [*RIGHT, ""]), [LEFT, [PAPERS], RIGHT]),
+    (line_by_line([*LEFT, ""], [*RIGHT, NIGHT]), [LEFT, RIGHT, [NIGHT]]),
+    (line_by_line(LEFT * 2, RIGHT * 2, THIRD * 2, x=(30, 240, 450)), [LEFT * 2, RIGHT * 2, THIRD * 2]),
+    # Drawn column by column, and under a title.
+    (both(text(*LEFT), text(*RIGHT, x=320)), [LEFT, RIGHT]),
+    (both(text(NEWS, y=730), line_by_line(LEFT, RIGHT)), [[NEWS], LEFT, RIGHT]),
+]
 
 
-def words_of(*draws: Draw) -> str:
-    return " ".join(parsed(*draws).parts[0][1].split())
-
-
-def text(*lines: str, x: float = 50, y: float = 700) -> Draw:
-    def draw(canvas: Canvas) -> None:
-        for number, line in enumerate(lines):
-            canvas.drawString(x, y - 14 * number, line)
-
-    return draw
-
-
-def line_by_line(*columns: list[str], x: tuple[int, ...], y: float = 700) -> Draw:
-    def draw(canvas: Canvas) -> None:
-        for number, row in enumerate(zip(*columns, strict=True)):
-            for left, line in zip(x, row, strict=True):
-                canvas.drawString(left, y - 14 * number, line)
-
-    return draw
-
-
-def test_columns_drawn_line_by_line_are_read_one_after_the_other(subtests: pytest.Subtests):
-    left, right, third = (" ".join(column) for column in (LEFT, RIGHT, THIRD))
+def test_columns_drawn_line_by_line_are_read_one_after_the_other():
+    for draw, columns in COLUMNS:
+        assert words_of(draw) == [" ".join(line for column in columns for line in column)]
+    rows = line_by_line(["Name", "Mooring of a yacht", "Water"], ["Fee", "12.00", "1.50"])
+    assert "| Mooring of a yacht | 12.00 |" in lines_of(rows)
+    # A table, though its cells are long.
     narrow = [line[:22].strip() for line in LEFT]
-    cases: dict[str, tuple[Draw, str]] = {
-        "wide": (line_by_line(LEFT, RIGHT, x=(50, 320)), f"{left} {right}"),
-        "narrow gap": (line_by_line(LEFT, RIGHT, x=(50, 262)), f"{left} {right}"),
-        "long": (line_by_line(LEFT * 6, RIGHT * 6, x=(50, 320)), " ".join([left] * 6 + [right] * 6)),
-        "a longer left column": (
-            line_by_line([*LEFT, "Bring your papers along."], [*RIGHT, ""], x=(50, 320)),
-            f"{left} Bring your papers along. {right}",
-        ),
-        "a longer right column": (
-            line_by_line([*LEFT, ""], [*RIGHT, "It is open at night too."], x=(50, 320)),
-            f"{left} {right} It is open at night too.",
-        ),
-        "three": (
-            line_by_line(LEFT * 2, RIGHT * 2, THIRD * 2, x=(30, 240, 450)),
-            " ".join([left] * 2 + [right] * 2 + [third] * 2),
-        ),
-        "column by column": (
-            lambda canvas: (text(*LEFT)(canvas), text(*RIGHT, x=320)(canvas))[0],
-            f"{left} {right}",
-        ),
-        "under a title": (
-            lambda canvas: (
-                text("Port news of the whole week, for all who live or work beside the harbour.", y=730)(
-                    canvas
-                ),
-                line_by_line(LEFT, RIGHT, x=(50, 320))(canvas),
-            )[0],
-            f"Port news of the whole week, for all who live or work beside the harbour. {left} {right}",
-        ),
-    }
-    for case, (draw, expected) in cases.items():
-        with subtests.test(case):
-            assert words_of(draw) == expected
-    rows = line_by_line(["Name", "Mooring of a yacht", "Water"], ["Fee", "12.00", "1.50"], x=(50, 320))
-    with subtests.test("a table"):
-        assert "| Mooring of a yacht | 12.00 |" in parsed(rows).parts[0][1]
-    with subtests.test("rows of long cells"):
-        assert words_of(line_by_line(narrow, ["Open", "Closed", "Main gate"], x=(50, 320))).count("|") > 0
+    assert "|" in words_of(line_by_line(narrow, ["Open", "Closed", "Main gate"]))[0]
+
+
+def test_a_divided_word_keeps_the_hyphens_that_it_has_elsewhere():
+    warm = "The warm-up of the press takes ten minutes, so extend the warm-"
+    oil = "ings of the rollers after the last job of each working day."
+    assert words_of(text(warm, "up in winter, and oil the bear-", oil)) == [
+        f"{warm}up in winter, and oil the bear{oil}"
+    ]
+    # Of three parts.
+    lines = "A state-of-the-art kiln needs a foundation, and each other state-of-", "the-art oven does, too."
+    assert words_of(text(*lines)) == ["".join(lines)]
+
+
+def test_a_long_run_of_letters_takes_linear_time():
+    """Quadratic, it would take minutes."""
+    line = "a" * 200_000
+    assert line in _without_soft_breaks(line, frozenset())
+    assert _COMPOUND.findall(line) == []
 
 
 def scripts(*pieces: tuple[str, float]) -> Draw:
@@ -122,135 +98,85 @@ def scripts(*pieces: tuple[str, float]) -> Draw:
     return draw
 
 
-@pytest.mark.parametrize(
-    ("pieces", "expected"),
-    [
-        ([("About 3 x 10", 0), ("6", 5), (" cells", 0)], "About 3 x 10⁶ cells"),
-        ([("Flow 10", 0), ("-6", 4), (" m", 0), ("3", 4), ("/s in May", 0)], "Flow 10⁻⁶ m³/s in May"),
-        ([("Al", 0), ("2", -2), ("O", 0), ("3", -2), (" is clay", 0)], "Al₂O₃ is clay"),
-        ([("See the remark", 0), ("4", 4), (" below", 0)], "See the remark⁴ below"),
-        ([("The value e", 0), ("-kt", 4), (" falls", 0)], "The value e^(-kt) falls"),
-        ([("V", 0), ("max", -2), (" is 5", 0)], "V_max is 5"),
-        ([("Water with SO", 0), ("4", -2), ("2-", 5), (" ions", 0)], "Water with SO₄²⁻ ions"),
-        ([("the 4", 0), ("th", 4), (" pier", 0)], "the 4th pier"),
-        ([("4", 4), (" A note at the foot.", 0)], "4 A note at the foot."),
-        ([("Room 106 has 12 m", 0), ("2", 4)], "Room 106 has 12 m²"),
-        ([("In 2027 we paid 1,250.50 euros", 0)], "In 2027 we paid 1,250.50 euros"),
-    ],
-)
-def test_exponents_and_indices_are_not_joined_to_the_letters_before(
-    pieces: list[tuple[str, float]], expected: str
-):
-    assert words_of(scripts(*pieces)) == expected
+Texts = Sequence[tuple[float, float, str]]
+Boxes = Sequence[tuple[float, float, float, str]]
+
+
+def fields(texts: Texts, boxes: Boxes) -> Draw:
+    """Texts by their places, and text fields by their places, widths and values."""
+
+    def draw(canvas: Canvas) -> None:
+        for x, y, words in texts:
+            canvas.drawString(x, y, words)
+        for x, y, width, value in boxes:
+            field = {"x": x, "y": y, "width": width, "height": 14, "value": value}
+            canvas.acroForm.textfield(name=f"{x} {y}", **field)
+
+    return draw
+
+
+TEXTS: Texts = [
+    (50, 700, "Name of ship"), (50, 660, "Insured"), (50, 620, "Crew list:"), (50, 580, "Quay"),
+    (50, 540, "Pay"), (225, 540, "cash"), (325, 540, "by card"), (50, 500, "From"), (300, 500, "Until"),
+    (50, 460, "Remarks of the skipper"), (80, 360, "Send me the bill"), (50, 250, "Not filled in"),
+    (50, 150, "Home harbour. Leave this empty for yachts."), (50, 202, "See the notes"),
+    (300, 220, "Number of the crew"), (338, 202, "-"),
+]  # fmt: skip
+BOXES: Boxes = [
+    (200, 695, 150, "Kittiwake"), (100, 495, 100, "3 May 2027"), (350, 495, 100, "9 May 2027"),
+    (200, 245, 90, ""), (300, 145, 90, "Skar"), (300, 195, 34, "01"), (348, 195, 80, "0573846"),
+]  # fmt: skip
 
 
 def form(canvas: Canvas) -> None:
-    fields = canvas.acroForm
-    text("Name of ship", "")(canvas)
-    fields.textfield(name="f1", x=200, y=695, width=150, height=18, value="Kittiwake")
-    text("Insured", y=660)(canvas)
-    fields.checkbox(name="f2", x=200, y=655, checked=True)
-    text("Crew list:", y=620)(canvas)
-    fields.checkbox(name="f3", x=200, y=615, checked=False)
-    text("Quay", y=580)(canvas)
-    fields.choice(name="f4", x=200, y=575, width=100, height=18, value="North", options=["North", "South"])
-    text("Pay", y=540)(canvas)
-    text("cash", x=225, y=540)(canvas)
-    text("by card", x=325, y=540)(canvas)
-    fields.radio(name="f5", value="a", selected=False, x=200, y=535)
-    fields.radio(name="f5", value="b", selected=True, x=300, y=535)
-    text("From", y=500)(canvas)
-    text("Until", x=300, y=500)(canvas)
-    fields.textfield(name="f6", x=100, y=495, width=100, height=18, value="3 May 2027")
-    fields.textfield(name="f7", x=350, y=495, width=100, height=18, value="9 May 2027")
-    text("Remarks of the skipper", y=460)(canvas)
-    fields.textfield(name="f8", x=50, y=400, width=400, height=55, value="Needs shore power")
-    fields.checkbox(name="f9", x=50, y=355, checked=True)
-    text("Send me the bill", x=80, y=360)(canvas)
-    fields.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
-    text("Not filled in", y=250)(canvas)
-    fields.textfield(name="f11", x=200, y=245, width=90, height=18, value="")
-    text("Home harbour. Leave this empty for yachts.", y=150)(canvas)
-    fields.textfield(name="f14", x=300, y=145, width=90, height=18, value="Skar")
-    text("See the notes", y=202)(canvas)
-    text("Number of the crew", x=300, y=220)(canvas)
-    text("-", x=338, y=202)(canvas)
-    fields.textfield(name="f12", x=300, y=195, width=34, height=18, value="01")
-    fields.textfield(name="f13", x=348, y=195, width=80, height=18, value="0573846")
+    fields(TEXTS, BOXES)(canvas)
+    form = canvas.acroForm
+    for name, x, y, is_checked in (("f2", 200, 655, True), ("f3", 200, 615, False), ("f9", 50, 355, True)):
+        form.checkbox(name=name, x=x, y=y, checked=is_checked)
+    form.choice(name="f4", x=200, y=575, width=100, height=18, value="North", options=["North", "South"])
+    form.radio(name="f5", value="a", selected=False, x=200, y=535)
+    form.radio(name="f5", value="b", selected=True, x=300, y=535)
+    form.textfield(name="f8", x=50, y=400, width=400, height=55, value="Needs shore power")
+    form.textfield(name="f10", tooltip="Draught in metres", x=300, y=300, width=90, height=18, value="2.10")
+
+
+FORM = [
+    "Name of ship: Kittiwake", "Insured: yes", "Crew list: no", "Quay: North", "Pay: by card", "cash",
+    "by card", "From: 3 May 2027", "Until: 9 May 2027", "Remarks of the skipper: Needs shore power",
+    "Send me the bill: yes", "Draught in metres: 2.10", "Not filled in", "See the notes",
+    "Home harbour: Skar. Leave this empty for yachts.", "Number of the crew: 01-0573846", "-",
+]  # fmt: skip
+INCOME = "Statement of all of the income of the household in the year 2027"
+LABELS: list[tuple[Texts, Boxes, list[str]]] = [
+    # A label left of its field has precedence.
+    ([(50, 700, INCOME), (50, 684, "Wages"), (50, 668, "Interest")],
+     [(280, 682, 100, "1000"), (280, 666, 100, "50")], [INCOME, "Wages: 1000", "Interest: 50"]),
+    ([(200, 700, "Rent"), (50, 680, "January"), (50, 660, "February")],
+     [(195, 678, 80, "700"), (195, 658, 80, "710")], ["Rent", "January: 700", "February: 710"]),
+    # An abbreviation is no end of a label.
+    ([(50, 700, "Dept. Name"), (50, 675, "Acct. Number of the firm"), (50, 650, "Department. Name")],
+     [(300, y, 80, "Sales") for y in (698, 673, 648)],
+     ["Dept. Name: Sales", "Acct. Number of the firm: Sales", "Department. Name: Sales"]),
+    # Numbers without a hyphen between them are several.
+    ([(50, 700, "Adults and children on board")], [(50, 680, 40, "2"), (110, 680, 40, "3")],
+     ["Adults and children on board: 2, 3"]),
+]  # fmt: skip
 
 
 def test_fields_of_a_form_are_label_and_value():
-    lines = [line for line in parsed(form).parts[0][1].splitlines() if line]
-    assert lines == [
-        "Name of ship: Kittiwake",
-        "Insured: yes",
-        "Crew list: no",
-        "Quay: North",
-        "Pay: by card",
-        "cash",
-        "by card",
-        "From: 3 May 2027",
-        "Until: 9 May 2027",
-        "Remarks of the skipper: Needs shore power",
-        "Send me the bill: yes",
-        "Draught in metres: 2.10",
-        "Not filled in",
-        "See the notes",
-        "Home harbour: Skar. Leave this empty for yachts.",
-        "Number of the crew: 01-0573846",
-        "-",
-    ]
-
-
-def test_a_label_left_of_its_field_has_precedence():
-    def income(canvas: Canvas) -> None:
-        text("Statement of all of the income of the household in the year 2027", y=700)(canvas)
-        rows = [("Wages", "1000"), ("Interest", "50")]
-        for number, (label, value) in enumerate(rows):
-            y = 684 - 16 * number
-            text(label, y=y)(canvas)
-            canvas.acroForm.textfield(name=label, value=value, x=280, y=y - 2, width=100, height=14)
-
-    def rents(canvas: Canvas) -> None:
-        text("Rent", x=200, y=700)(canvas)
-        for number, (label, value) in enumerate([("January", "700"), ("February", "710")]):
-            y = 680 - 20 * number
-            text(label, y=y)(canvas)
-            canvas.acroForm.textfield(name=label, value=value, x=195, y=y - 2, width=80, height=14)
-
-    assert parsed(income).parts[0][1].split("\n")[-2:] == ["Wages: 1000", "Interest: 50"]
-    assert parsed(rents).parts[0][1].split("\n") == ["Rent", "January: 700", "February: 710"]
-
-
-def test_an_abbreviation_is_no_end_of_a_label():
-    def draw(canvas: Canvas) -> None:
-        for number, label in enumerate(("Dept. Name", "Acct. Number of the firm", "Department. Name")):
-            text(label, y=700 - 25 * number)(canvas)
-            field = {"x": 300, "y": 698 - 25 * number, "width": 80, "height": 14}
-            canvas.acroForm.textfield(name=label, value="Sales", **field)
-
-    lines = ["Dept. Name: Sales", "Acct. Number of the firm: Sales", "Department. Name: Sales"]
-    assert parsed(draw).parts[0][1].split("\n") == lines
-
-
-def test_numbers_without_a_hyphen_between_them_are_several():
-    def draw(canvas: Canvas) -> None:
-        text("Adults and children on board", y=700)(canvas)
-        for number, value in enumerate(("2", "3")):
-            field = {"x": 50 + 60 * number, "y": 680, "width": 40, "height": 14}
-            canvas.acroForm.textfield(name=value, value=value, **field)
-
-    assert words_of(draw) == "Adults and children on board: 2, 3"
+    assert lines_of(form) == FORM
+    for texts, boxes, lines in LABELS:
+        assert lines_of(fields(texts, boxes)) == lines
 
 
 def list_box(canvas: Canvas) -> None:
-    options = {"name": "f1", "x": 200, "y": 640, "width": 100, "height": 60, "options": ["Skar", "Alk"]}
-    text("Port", y=670)(canvas)
-    canvas.acroForm.listbox(value="Alk", **options)
+    canvas.drawString(50, 670, "Port")
+    box = {"x": 200, "y": 640, "width": 100, "height": 60}
+    canvas.acroForm.listbox(name="f1", value="Alk", options=["Skar", "Alk"], **box)
 
 
 def test_a_list_box_has_its_options():
-    assert "Port: Alk (of Skar, Alk)" in words_of(list_box)
+    assert "Port: Alk (of Skar, Alk)" in words_of(list_box)[0]
     # The name of the key is as long.
     without = pdf(made(list_box).replace(b"/Opt ", b"/Non ")).parts[0][1]
     assert "Port: Alk" in without.splitlines()
@@ -258,13 +184,7 @@ def test_a_list_box_has_its_options():
 
 def test_fields_outside_of_the_form_are_read():
     page = pdf(made(form).replace(b"/AcroForm", b"/NoForm__")).parts[0][1]
-    for line in ("Name of ship: Kittiwake", "Insured: yes", "Crew list: no", "Draught in metres: 2.10"):
-        assert line in page.splitlines()
-
-
-def test_labelled_lines_are_not_joined():
-    lines = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
-    assert parsed(text(*lines)).parts[0][1].splitlines() == lines
+    assert {*FORM[:3], "Draught in metres: 2.10"} <= {*page.splitlines()}
 
 
 def marked(mark: str, font: str) -> Draw:
@@ -278,19 +198,6 @@ def marked(mark: str, font: str) -> Draw:
     return draw
 
 
-def test_bullets_of_any_font_are_no_column(subtests: pytest.Subtests):
-    for mark, font in (("y", "Courier"), ("+", "Helvetica")):
-        with subtests.test(mark):
-            lines = parsed(marked(mark, font)).parts[0][1].split("\n")
-            assert [line for line in lines if line] == [f"- {line}" for line in LEFT]
-
-
-def test_a_column_of_one_letter_digit_or_currency_is_kept(subtests: pytest.Subtests):
-    for mark, font in (("A", "Helvetica"), ("A", "Helvetica-Bold"), ("2", "Courier"), ("\u20ac", "Courier")):
-        with subtests.test(mark, font=font):
-            assert parsed(marked(mark, font)).parts[0][1].count(mark) == len(LEFT)
-
-
 def clauses(canvas: Canvas) -> None:
     rows = ("*4. Fees", "*4.1 Yachts", "Yachts pay in May.", "*5. Term", "The term is a year.",
             "*100 EUR per berth", "*12. Mai 2026", "Ships pay each day.", "*1. Gloves", "*2. Boots",
@@ -300,22 +207,39 @@ def clauses(canvas: Canvas) -> None:
         canvas.drawString(50, 700 - 14 * number, row.lstrip("*"))
 
 
-def test_bold_numbered_lines_above_text_are_headings():
-    assert [line for line in parsed(clauses).parts[0][1].splitlines() if line] == [
-        "## 4. Fees",
-        "### 4.1 Yachts",
-        "Yachts pay in May.",
-        "## 5. Term",
-        "The term is a year. 100 EUR per berth",
-        "12. Mai 2026",
-        "Ships pay each day.",
-        "1. Gloves",
-        "2. Boots",
-        "3. A coat",
-        "Bring them.",
-        "1. Gloves",
-        "2. Boots and a coat",
-    ]
+POSITIONS = ["Quotation", "Position 1: 60 rollers of steel at 228 euros", "Position 2: assembly in the hall"]
+SEEN: list[tuple[Draw, list[str]]] = [
+    # Exponents and indices are not joined to the letters before.
+    (scripts(("About 3 x 10", 0), ("6", 5), (" cells", 0)), ["About 3 x 10⁶ cells"]),
+    (scripts(("Flow 10", 0), ("-6", 4), (" m", 0), ("3", 4), ("/s in May", 0)), ["Flow 10⁻⁶ m³/s in May"]),
+    (scripts(("Al", 0), ("2", -2), ("O", 0), ("3", -2), (" is clay", 0)), ["Al₂O₃ is clay"]),
+    (scripts(("The value e", 0), ("-kt", 4), (" falls", 0)), ["The value e^(-kt) falls"]),
+    (scripts(("V", 0), ("max", -2), (" is 5", 0)), ["V_max is 5"]),
+    (scripts(("Water with SO", 0), ("4", -2), ("2-", 5), (" ions", 0)), ["Water with SO₄²⁻ ions"]),
+    (scripts(("the 4", 0), ("th", 4), (" pier", 0)), ["the 4th pier"]),
+    (scripts(("4", 4), (" A note at the foot.", 0)), ["4", "A note at the foot."]),
+    (scripts(("Room 106 has 12 m", 0), ("2", 4)), ["Room 106 has 12 m²"]),
+    (scripts(("In 2027 we paid 1,250.50 euros", 0)), ["In 2027 we paid 1,250.50 euros"]),
+    # Labelled lines are not joined; bullets of any font are no column.
+    (text(*POSITIONS), POSITIONS),
+    (marked("y", "Courier"), [f"- {line}" for line in LEFT]),
+    (marked("+", "Helvetica"), [f"- {line}" for line in LEFT]),
+    # Bold numbered lines above text are headings.
+    (clauses, ["## 4. Fees", "### 4.1 Yachts", "Yachts pay in May.", "## 5. Term",
+     "The term is a year. 100 EUR per berth", "12. Mai 2026", "Ships pay each day.", "1. Gloves", "2. Boots",
+     "3. A coat", "Bring them.", "1. Gloves", "2. Boots and a coat"]),
+    # A line that is drawn late is read in its place, a column at the right after the one at the left.
+    (both(text("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.", step=20),
+     text("Berths of guests are free.", x=80, y=660), text("Office: 9 to 5", x=400)), ["Berths",
+     "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5"]),
+]  # fmt: skip
+
+
+def test_a_page_is_read_as_it_is_seen():
+    assert [(draw, lines_of(draw)) for draw, _ in SEEN] == SEEN
+    # A column of one letter, digit or currency is kept.
+    for mark, font in (("A", "Helvetica"), ("2", "Courier"), ("\u20ac", "Courier")):
+        assert words_of(marked(mark, font))[0].count(mark) == len(LEFT)
 
 
 def turned(degrees: int) -> Draw:
@@ -336,22 +260,13 @@ def test_tables_of_turned_pages_keep_their_rows(degrees: int):
     assert "| Oster Bay | 13 | 14 |" in parsed(turned(degrees)).parts[0][1]
 
 
+@cache
+def noise(sigma: float) -> ImageReader:
+    return ImageReader(Image.effect_noise((40, 40), sigma))
+
+
 def picture(width: float, height: float, x: float = 50, y: float = 300) -> Draw:
-    def draw(canvas: Canvas) -> None:
-        from PIL import Image
-
-        drawn = Image.effect_noise((40, 40), 60 + width % 7)
-        canvas.drawImage(ImageReader(drawn), x, y, width, height)
-
-    return draw
-
-
-def both(*draws: Draw) -> Draw:
-    def draw(canvas: Canvas) -> None:
-        for each in draws:
-            each(canvas)
-
-    return draw
+    return lambda canvas: canvas.drawImage(noise(60 + width % 7), x, y, width, height)
 
 
 def hidden(canvas: Canvas) -> None:
@@ -439,28 +354,42 @@ def test_a_file_with_most_pages_unread_fails_with_the_reason():
         assert refused.value.code == "no_text"
 
 
-def test_scanned_pages_among_others_are_read_by_ocr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A program of that name, which a test writes; at first it finds nothing."""
     program = tmp_path / "tesseract"
-    program.write_text('#!/bin/sh\n[ "$(head -c 2)" = P5 ] || exit 1\necho "Seen: a kiln."\n')
+    program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(ocr, "PROGRAM", str(program))
+    ocr._languages.cache_clear()
+    yield program
+    ocr._languages.cache_clear()
+
+
+def test_scanned_pages_among_others_are_read_by_ocr(tesseract: Path):
+    tesseract.write_text('#!/bin/sh\n[ "$(head -c 2)" = P5 ] || exit 1\necho "Seen: a kiln."\n')
     read = parsed(TYPED, SCAN, SCAN)
-    assert [" ".join(part.split())[:13] for _, part in read.parts] == [
-        "The crane lif", "Seen: a kiln.", "Seen: a kiln.",
-    ]  # fmt: skip
+    assert [part.strip()[:13] for _, part in read.parts] == [
+        "The crane lif",
+        "Seen: a kiln.",
+        "Seen: a kiln.",
+    ]
     assert read.notes == []
 
 
-def test_a_page_in_which_ocr_finds_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    program = tmp_path / "tesseract"
-    program.write_text("#!/bin/sh\nexit 0\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(ocr, "PROGRAM", str(program))
+@pytest.mark.usefixtures("tesseract")
+def test_a_page_in_which_ocr_finds_nothing_is_noted():
     read = parsed(PAGE, PAGE, both(SCAN, FAX))
     assert read.notes == ["Page 3 has little text beside a picture; OCR found nothing."]
     assert read.parts[2][1]
     with pytest.raises(UnreadableDocument, match="OCR found no text"):
         parsed(SCAN)
+
+
+def test_ocr_uses_all_installed_languages(tesseract: Path):
+    listed = 'echo "List of available languages (3):"; printf "deu\\neng\\nosd\\n"'
+    tesseract.write_text(f'#!/bin/sh\nif [ "$1" = --list-langs ]; then {listed}; else echo "$3 $4"; fi\n')
+    assert ocr.recognize(b"picture").strip() == "-l deu+eng"
 
 
 def without_map(*lines: str) -> Draw:
@@ -519,30 +448,12 @@ def test_comments_are_text_and_attached_files_are_noted():
     assert read.notes == ["The attached file budget.csv was not read."]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "expected"),
-    [
-        ([3], "Page 3"),
-        ([3, 4], "Pages 3 and 4"),
-        ([3, 5], "Pages 3 and 5"),
-        ([1, 2, 3, 4], "Pages 1 to 4"),
-        ([1, 2, 3, 7, 9], "Pages 1 to 3, 7 and 9"),
-        ([1, 2, 5], "Pages 1, 2 and 5"),
-    ],
-)
-def test_pages_are_named(numbers: list[int], expected: str):
-    assert _named(numbers) == expected
-
-
-def test_ocr_uses_all_installed_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    program = tmp_path / "tesseract"
-    listed = 'echo "List of available languages (3):"; printf "deu\\neng\\nosd\\n"'
-    program.write_text(f'#!/bin/sh\nif [ "$1" = --list-langs ]; then {listed}; else echo "$3 $4"; fi\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(ocr, "PROGRAM", str(program))
-    ocr._languages.cache_clear()
-    assert ocr.recognize(b"picture").strip() == "-l deu+eng"
-    ocr._languages.cache_clear()
+def test_pages_are_named():
+    names = {
+        (3,): "Page 3", (3, 4): "Pages 3 and 4", (3, 5): "Pages 3 and 5", (1, 2, 3, 4): "Pages 1 to 4",
+        (1, 2, 3, 7, 9): "Pages 1 to 3, 7 and 9", (1, 2, 5): "Pages 1, 2 and 5",
+    }  # fmt: skip
+    assert {numbers: _named([*numbers]) for numbers in names} == names
 
 
 def test_the_letters_of_an_arabic_ligature_keep_their_order():
@@ -551,25 +462,10 @@ def test_the_letters_of_an_arabic_ligature_keep_their_order():
 
 
 def test_a_table_that_is_not_divided_into_columns_is_noted():
-    def rows(canvas: Canvas) -> None:
-        for number, shift in enumerate((0, 60, 0, 60, 0, 60)):
-            for column in range(3):
-                canvas.drawString(
-                    60 + 120 * column + shift, 700 - 14 * number, f"{number}{column}5.20 of 900"
-                )
-
-    assert parsed(rows).notes == ["The table on page 1 could not be split into columns."]
-
-
-def test_a_line_that_is_drawn_late_is_read_in_its_place():
-    def draw(canvas: Canvas) -> None:
-        for number, row in enumerate(("Berths", "Skar has eleven berths.", "", "Oster Bay has two berths.")):
-            canvas.drawString(50, 700 - 20 * number, row)
-        canvas.drawString(80, 660, "Berths of guests are free.")
-        # A column at the right is read after the one at the left.
-        canvas.drawString(400, 700, "Office: 9 to 5")
-
-    assert parsed(draw).parts[0][1].splitlines() == [
-        "Berths",
-        "Skar has eleven berths. Berths of guests are free. Oster Bay has two berths. Office: 9 to 5",
+    shifts = enumerate((0, 60, 0, 60, 0, 60))
+    cells = [
+        text(f"{row}{column}5.20 of 900", x=60 + 120 * column + shift, y=700 - 14 * row)
+        for row, shift in shifts
+        for column in range(3)
     ]
+    assert parsed(both(*cells)).notes == ["The table on page 1 could not be split into columns."]

@@ -1,13 +1,14 @@
 """Running headers and footers of PDFs, which are no part of the text."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import LongTable, Paragraph, SimpleDocTemplate
 
 from shared.ingestion.parsers.pdf import pdf
+from tests.shared.ingestion.parsers.pdf_files import words_of
 
 RULES = [
     "Steam is vented before the lid opens.",
@@ -21,14 +22,7 @@ RULES = [
 
 def made(pages: int, draw: Callable[[Canvas, int], None]) -> list[str]:
     """The words of each page of a PDF whose page `number`, from 1 on, `draw` draws."""
-    file = io.BytesIO()
-    canvas = Canvas(file)
-    for number in range(1, pages + 1):
-        canvas.setFont("Helvetica", 10)
-        draw(canvas, number)
-        canvas.showPage()
-    canvas.save()
-    return [" ".join(text.split()) for _, text in pdf(file.getvalue()).parts]
+    return words_of(*(lambda canvas, number=number: draw(canvas, number) for number in range(1, pages + 1)))
 
 
 def body(canvas: Canvas, number: int) -> None:
@@ -95,24 +89,14 @@ def test_lines_with_other_numbers_and_lines_in_the_middle_stay():
         assert f"Total: {totals[number - 1]} euros" in page
 
 
-def test_a_form_on_each_page_stays():
+def test_a_form_on_each_page_and_pages_with_nothing_else_stay():
     def draw(canvas: Canvas, number: int) -> None:
         for row, line in enumerate(RULES):
             canvas.drawString(72, 700 - 20 * row, line)
 
     assert made(4, draw) == [" ".join(RULES)] * 4
-
-
-def test_pages_with_nothing_else_stay():
-    assert made(3, lambda canvas, number: canvas.drawString(72, 700, f"Label {number}")) == [
-        "Label 1",
-        "Label 2",
-        "Label 3",
-    ]
-
-
-def rows(pages: Sequence[str]) -> list[str]:
-    return [line for page in pages for line in page.splitlines() if line.startswith("|")]
+    labels = made(3, lambda canvas, number: canvas.drawString(72, 700, f"Label {number}"))
+    assert labels == ["Label 1", "Label 2", "Label 3"]
 
 
 def test_the_header_of_a_table_that_continues_on_each_page_stays():
@@ -122,4 +106,4 @@ def test_the_header_of_a_table_that_continues_on_each_page_stays():
     SimpleDocTemplate(file).build([above, LongTable(cells, repeatRows=1)])
     pages = [text for _, text in pdf(file.getvalue()).parts]
     assert len(pages) > 3
-    assert rows(pages).count("| Cone | Degrees | Minutes |") == len(pages)
+    assert all("| Cone | Degrees | Minutes |" in page.splitlines() for page in pages)

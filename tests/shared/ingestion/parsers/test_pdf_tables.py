@@ -23,6 +23,7 @@ from reportlab.platypus import (
 from shared.ingestion.parsers.pdf import pdf
 from shared.ingestion.parsers.pdf_halves import by_halves
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
+from tests.shared.ingestion.parsers.pdf_files import parsed
 
 STYLES = getSampleStyleSheet()
 BODY = STYLES["BodyText"]
@@ -71,51 +72,43 @@ def test_a_cell_of_several_lines_is_one_cell(place: str):
     assert text == f"{markdown([*FARES[:3], row])}\n\nDogs travel free."
 
 
-def test_values_may_stand_beside_their_header():
-    rows = [["Item", "Price", "Weight"], ["Clay", "3.50", "10"], ["Glaze", "12.00", "1"]]
-    right = ("ALIGN", (1, 1), (-1, -1), "RIGHT")
-    assert text_of(drawn(rows, right, widths=[100, 100, 100])) == markdown(rows)
+RIGHT = ("ALIGN", (1, 1), (-1, -1), "RIGHT")
+BOLD = ("FONTNAME", (0, 0), (-1, 0), "Helvetica-Bold")
+BETWEEN = [
+    ("LINEAFTER", (0, 0), (-2, -1), 0.5, black), ("BOX", (0, 0), (-1, -1), 0.5, black),
+    ("LINEBELOW", (0, 0), (-1, 0), 0.5, black),
+]  # fmt: skip
+SUMS = [["Sales", "10", "12"], ["Costs", "7", "9"]]
+WITH_HEADER: list[tuple[list[list[str]], Sequence[Any]]] = [
+    # Values stand beside their header, an empty cell moves no other.
+    ([["Item", "Price", "Weight"], ["Clay", "3.50", "10"], ["Glaze", "12.00", "1"]], [RIGHT]),
+    ([["Item", "Price", "Note"], ["Clay", "3.50", "red"], ["Glaze", "", "none left"], ["Salt", "4", ""]], []),
+    # Years are a header in bold, with a unit or with a word.
+    ([["", "2025", "2026"], *SUMS], [BOLD]),
+    ([["", "2025 EUR", "2024 EUR"], *SUMS], []),
+    ([["Item", "Year 1", "Year 2"], *SUMS], []),
+    # A suspended hyphen stays; lines between columns alone leave the rows.
+    ([["Vor- und Nachname", "Preis"], ["long- and short-term", "4"], ["Miet- oder Kaufpreis", "5"]], [GRID]),
+    (FARES, BETWEEN),
+]
+WITHOUT_HEADER = [
+    [["Length", "42 m"], ["Cabins", "12"], ["Crew", "9"]],
+    [["Captain", "Ann Lee"], ["Home port", "Oban"], ["Flag", "Scotland"]],
+    [["Standard", "from 99"], ["Pro", "199"], ["Max", "299"], ["Ultra", "399"]],
+    [["Basic", "EUR 9", "USD 10"], ["Pro", "19", "20"], ["Max", "29", "30"]],
+]
 
 
-def test_an_empty_cell_moves_no_other():
-    rows = [["Item", "Price", "Note"], ["Clay", "3.50", "red"], ["Glaze", "", "none left"], ["Salt", "4", ""]]
-    assert text_of(drawn(rows)) == markdown(rows)
-
-
-def test_years_in_bold_are_a_header():
-    rows = [["", "2025", "2026"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
-    bold = ("FONTNAME", (0, 0), (-1, 0), "Helvetica-Bold")
-    assert text_of(drawn(rows, bold)) == markdown(rows)
-
-
-def test_years_with_a_unit_are_a_header():
-    rows = [["", "2025 EUR", "2024 EUR"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
-    assert text_of(drawn(rows)) == markdown(rows)
-
-
-def test_units_below_years_belong_to_the_header():
-    rows = [["", "2025", "2024"], ["", "EUR", "EUR"], ["Sales", "10", "12"], ["", "7", "9"]]
-    bold = ("FONTNAME", (0, 0), (-1, 0), "Helvetica-Bold")
-    assert text_of(drawn(rows, bold)) == markdown([["", "2025 EUR", "2024 EUR"], *rows[2:]])
-
-
-def test_names_and_values_have_no_header(subtests: pytest.Subtests):
-    for rows in (
-        [["Length", "42 m"], ["Cabins", "12"], ["Crew", "9"]],
-        [["Captain", "Ann Lee"], ["Home port", "Oban"], ["Flag", "Scotland"]],
-    ):
+def test_a_table_has_a_header_if_its_first_row_names_columns(subtests: pytest.Subtests):
+    for rows, styles in WITH_HEADER:
         with subtests.test(rows=rows):
-            assert text_of(drawn(rows)) == markdown([["", ""], *rows])
-
-
-def test_a_first_row_of_values_is_no_header(subtests: pytest.Subtests):
-    rows = [["Standard", "from 99"], ["Pro", "199"], ["Max", "299"], ["Ultra", "399"]]
-    prices = [["Basic", "EUR 9", "USD 10"], ["Pro", "19", "20"], ["Max", "29", "30"]]
-    for own in (rows, prices):
-        with subtests.test(rows=own):
-            assert text_of(drawn(own)) == markdown([[""] * len(own[0]), *own])
-    years = [["Item", "Year 1", "Year 2"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
-    assert text_of(drawn(years)) == markdown(years)
+            assert text_of(drawn(rows, *styles)) == markdown(rows)
+    for rows in WITHOUT_HEADER:
+        with subtests.test(rows=rows):
+            assert text_of(drawn(rows)) == markdown([[""] * len(rows[0]), *rows])
+    # Units below years belong to the header.
+    rows = [["", "2025", "2024"], ["", "EUR", "EUR"], ["Sales", "10", "12"], ["", "7", "9"]]
+    assert text_of(drawn(rows, BOLD)) == markdown([["", "2025 EUR", "2024 EUR"], *rows[2:]])
 
 
 def test_lists_and_columns_of_prose_are_no_tables(subtests: pytest.Subtests):
@@ -138,19 +131,16 @@ def test_lists_and_columns_of_prose_are_no_tables(subtests: pytest.Subtests):
         assert pdf(made.getvalue()).parts[0][1] == (prose * 40).strip()
 
 
-def test_a_heading_of_several_lines_is_one_heading():
+def test_a_heading_of_several_lines_is_one_heading_and_a_paragraph_in_large_letters_none():
     long = (
         "Fares, timetables and conditions of carriage for all crossings between the islands and the mainland"
     )
-    headings = [Paragraph(text, STYLES["Heading1"]) for text in (long, "Scope")]
-    text = text_of(*headings, paragraph("The ferry sails every day. " * 8))
-    assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {long}", "# Scope"]
-
-
-def test_a_paragraph_in_large_letters_is_no_heading():
     large = ParagraphStyle("large", BODY, fontSize=16, leading=20)
-    text = text_of(paragraph("Ships pay. " * 40), Paragraph("Nominations are open until May. " * 8, large))
-    assert "#" not in text
+    headings = [Paragraph(text, STYLES["Heading1"]) for text in (long, "Scope")]
+    text = text_of(
+        *headings, paragraph("Ships pay. " * 40), Paragraph("Nominations are open until May. " * 8, large)
+    )
+    assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {long}", "# Scope"]
 
 
 SENTENCE = "The accounts are audited by the harbour office each year in May, as the law asks."
@@ -160,16 +150,16 @@ _Drawn = tuple[float, float, Sequence[tuple[float, str]]]
 
 def text_of_lines(*lines: _Drawn) -> str:
     """The text of a page of these lines and of sentences below them."""
-    made = io.BytesIO()
-    canvas = Canvas(made)
-    y = 800.0
-    for size, distance, cells in (*lines, (10, 30, [(50, SENTENCE)]), *[(10, 14, [(50, SENTENCE)])] * 9):
-        y -= distance
-        canvas.setFont("Helvetica", size)
-        for left, text in cells:
-            canvas.drawString(left, y, text)
-    canvas.save()
-    return pdf(made.getvalue()).parts[0][1]
+
+    def draw(canvas: Canvas) -> None:
+        y = 800.0
+        for size, distance, cells in (*lines, (10, 30, [(50, SENTENCE)]), *[(10, 14, [(50, SENTENCE)])] * 9):
+            y -= distance
+            canvas.setFont("Helvetica", size)
+            for left, text in cells:
+                canvas.drawString(left, y, text)
+
+    return parsed(draw).parts[0][1]
 
 
 def rows_at(rows: Sequence[Sequence[str]], *lefts: float) -> list[_Drawn]:
@@ -232,17 +222,6 @@ def test_boxes_that_touch_a_table_are_no_names_of_its_columns():
         *(box.replace("\n", " ") for box in boxes),
         markdown(FARES),
     ]
-
-
-def test_a_suspended_hyphen_in_a_cell_stays():
-    rows = [["Vor- und Nachname", "Preis"], ["long- and short-term", "4"], ["Miet- oder Kaufpreis", "5"]]
-    assert text_of(drawn(rows, GRID)) == markdown(rows)
-
-
-def test_lines_between_columns_alone_leave_the_rows():
-    columns = ("LINEAFTER", (0, 0), (-2, -1), 0.5, black), ("BOX", (0, 0), (-1, -1), 0.5, black)
-    header = ("LINEBELOW", (0, 0), (-1, 0), 0.5, black)
-    assert text_of(drawn(FARES, *columns, header)) == markdown(FARES)
 
 
 def test_frames_around_texts_are_no_table():
@@ -324,14 +303,8 @@ def test_a_header_above_titles_is_that_of_the_rows_below_them(names: tuple[str, 
             canvas.setFont("Helvetica", 16 if row[0].startswith("#") else 10)
             for column, cell in enumerate(row):
                 canvas.drawRightString(150 + 80 * column, 700 - 20 * number, cell.lstrip("# "))
+        canvas.drawString(50, 100, SENTENCE)
 
-    made = io.BytesIO()
-    canvas = Canvas(made)
-    draw(canvas)
-    canvas.drawString(
-        50, 100, "The accounts are audited by the harbour office each year in May, as the law asks."
-    )
-    canvas.save()
-    text = pdf(made.getvalue()).parts[0][1]
+    text = parsed(draw).parts[0][1]
     assert text.count(f"|  | {names[0]} | {names[1]} |") == 2
     assert text.index("# Current") < text.rindex(names[0]) < text.index("| Stocks |")

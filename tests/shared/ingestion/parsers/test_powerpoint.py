@@ -68,40 +68,27 @@ def test_charts_are_tables_of_categories_and_series():
     assert tuple((kind, data, text_of(deck(add_chart(kind, data)))) for kind, data, _ in cases) == cases
 
 
-def test_charts_have_the_labels_that_their_author_wrote():
-    def fill(slide: Any) -> None:
-        data = CategoryChartData()
-        data.categories = ["Ore", "Grain"]
-        data.add_series("Share", (1, 2))
-        frame = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(5), Inches(4), data)
-        series = frame.chart.plots[0].series[0]
-        series.points[1].data_label.text_frame.text = "New quay"
-        series.points[0].data_label.text_frame.paragraphs[0]._p.append(
-            etree.fromstring(f'<a:fld {NAMESPACES} id="x" type="CELLRANGE"><a:t>[ZELLBEREICH]</a:t></a:fld>')
-        )
-
-    assert text_of(deck(fill)) == (
-        "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"
-    )
+def labelled_chart(slide: Any) -> None:
+    data = CategoryChartData()
+    data.categories = ["Ore", "Grain"]
+    data.add_series("Share", (1, 2))
+    frame = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(5), Inches(4), data)
+    series = frame.chart.plots[0].series[0]
+    series.points[1].data_label.text_frame.text = "New quay"
+    range_ = '<a:fld {} id="x" type="CELLRANGE"><a:t>[ZELLBEREICH]</a:t></a:fld>'
+    label = series.points[0].data_label.text_frame.paragraphs[0]
+    label._p.append(etree.fromstring(range_.format(NAMESPACES)))
 
 
-def add_diagram(slide: Any) -> None:
-    part = Part(
-        PackURI("/ppt/diagrams/data1.xml"), "application/xml", slide.part.package,
-        f"<part {NAMESPACES}>{DIAGRAM}</part>".encode(),
-    )  # fmt: skip
+def diagram(slide: Any) -> None:
+    content = f"<part {NAMESPACES}>{DIAGRAM}</part>".encode()
+    name = PackURI("/ppt/diagrams/data1.xml")
+    part = Part(name, "application/xml", slide.part.package, content)
     id_ = slide.part.relate_to(part, "http://x/diagramData")
-    slide.shapes._spTree.append(
-        etree.fromstring(
-            f"<p:graphicFrame {PRESENTATION} {NAMESPACES}>"
-            f'<a:graphic><a:graphicData uri="x"><dgm:relIds r:dm="{id_}"/></a:graphicData></a:graphic>'
-            "</p:graphicFrame>"
-        )
-    )
-
-
-def test_diagrams_are_lists():
-    assert text_of(deck(add_diagram)) == "- Harbour master"
+    with_xml(
+        f'<p:graphicFrame><a:graphic><a:graphicData uri="x"><dgm:relIds r:dm="{id_}"/></a:graphicData>'
+        "</a:graphic></p:graphicFrame>"
+    )(slide)
 
 
 def two_columns(slide: Any) -> None:
@@ -124,16 +111,6 @@ def comparison(slide: Any) -> None:
         slide.placeholders[placeholder].text = text
 
 
-def test_shapes_are_read_in_the_order_of_their_places():
-    words = " words" * 8
-    cases = (
-        (two_columns, BLANK, f"left{words}\n\nleft, low{words}\n\nright{words}\n\nright, low{words}"),
-        (labels, BLANK, "Speed\n\n12 kn\n\nCrew\n\n4"),
-        (comparison, COMPARISON, f"# Plans\n\nFor\n\n- {PRO}\n\nAgainst\n\n- {CONTRA}"),
-    )
-    assert tuple((fill, layout, text_of(deck(fill, layout=layout))) for fill, layout, _ in cases) == cases
-
-
 def bullets(slide: Any) -> None:
     shape = slide.placeholders[1]
     shape.text_frame.text = "Fees rise\nby 3.5%\nThe quay closes\nSource: the board"
@@ -142,13 +119,6 @@ def bullets(slide: Any) -> None:
         if mark:
             properties = shape.text_frame.paragraphs[number]._p.get_or_add_pPr()
             properties.append(etree.fromstring(f"<a:x {NAMESPACES}>{mark}</a:x>")[0])
-
-
-def test_paragraphs_have_the_bullets_of_their_placeholder():
-    assert (
-        text_of(deck(bullets, layout=BODY))
-        == "- Fees rise\n  - by 3.5%\n- The quay closes\nSource: the board"
-    )
 
 
 def paragraphs(*xml: str) -> Callable[[Any], object]:
@@ -200,43 +170,32 @@ def test_paragraphs_keep_numbers_levels_scripts_and_equations():
     assert [(xml, text_of(deck(paragraphs(*xml)))) for xml, _ in cases] == cases
 
 
-def test_merged_cells_repeat_their_value():
-    def fill(slide: Any) -> None:
-        table = slide.shapes.add_table(3, 2, 0, 0, Inches(4), Inches(2)).table
-        for row, texts in enumerate((("Item", "Cost"), ("Rope", "8"), ("", "9"))):
-            for column, text in enumerate(texts):
-                table.cell(row, column).text = text
-        table.cell(1, 0).merge(table.cell(2, 0))
-
-    assert text_of(deck(fill)) == "| Item | Cost |\n| --- | --- |\n| Rope | 8 |\n| Rope | 9 |"
+def merged_cells(slide: Any) -> None:
+    table = add_table(slide, ("Item", "Cost"), ("Rope", "8"), ("", "9"))
+    table.cell(1, 0).merge(table.cell(2, 0))
 
 
-def test_a_table_with_a_column_of_names_alone_has_no_header():
-    def fill(slide: Any) -> None:
-        table = slide.shapes.add_table(2, 2, 0, 0, Inches(4), Inches(2)).table
-        table.first_row, table.first_col = False, True
-        for row, texts in enumerate((("Ship", "Skiff"), ("Port", "Skar"))):
-            for column, text in enumerate(texts):
-                table.cell(row, column).text = text
-
-    assert text_of(deck(fill)) == "|  |  |\n| --- | --- |\n| Ship | Skiff |\n| Port | Skar |"
+def column_of_names(slide: Any) -> None:
+    table = add_table(slide, ("Ship", "Skiff"), ("Port", "Skar"))
+    table.first_row, table.first_col = False, True
 
 
-def picture(slide: Any, inches: float = 5) -> None:
+def add_table(slide: Any, *rows: tuple[str, str]) -> Any:
+    table = slide.shapes.add_table(len(rows), 2, 0, 0, Inches(4), Inches(2)).table
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    return table
+
+
+def picture(slide: Any, inches: float = 5, properties: str = "<p:nvPr/>") -> None:
     part = Part(PackURI(f"/ppt/media/image{slide.slide_id}.png"), "image/png", slide.part.package, b"")
-    id_ = slide.part.relate_to(part, "http://x/image")
-    slide.shapes._spTree.append(_pic(id_, inches))
-
-
-def _pic(relation: str, inches: float) -> Any:
     size = int(inches * 914_400)
-    return etree.fromstring(
-        f"<p:pic {PRESENTATION} {NAMESPACES}><p:nvPicPr>"
-        '<p:cNvPr id="9" name="P"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr><p:blipFill><a:blip r:embed="'
-        f'{relation}"/></p:blipFill><p:spPr><a:xfrm><a:off x="0" y="0"/>'
-        f'<a:ext cx="{size}" cy="{size}"/></a:xfrm>'
-        "</p:spPr></p:pic>"
-    )
+    with_xml(
+        f'<p:pic><p:nvPicPr><p:cNvPr id="9" name="P"/><p:cNvPicPr/>{properties}</p:nvPicPr><p:blipFill>'
+        f'<a:blip r:embed="{slide.part.relate_to(part, "http://x/image")}"/></p:blipFill><p:spPr><a:xfrm>'
+        f'<a:off x="0" y="0"/><a:ext cx="{size}" cy="{size}"/></a:xfrm></p:spPr></p:pic>'
+    )(slide)
 
 
 LOST_CHART = (
@@ -246,20 +205,20 @@ LOST_CHART = (
 
 
 def test_what_is_not_read_is_noted():
-    def words(slide: Any) -> None:
-        box(slide, "Words", 1, 1)
+    words = with_xml(shape("Words"))
 
     def both(slide: Any) -> None:
         words(slide)
         picture(slide)
 
+    lost = ["1 picture was not read.", "Without text: slides 2."]
     cases: Sequence[tuple[Sequence[Callable[[Any], object]], list[str]]] = [
         ([words], []),
         ([words, words, picture], ["1 picture was not read.", "Without text: slides 3."]),
         ([both], ["1 picture was not read."]),
         ([words, lambda slide: picture(slide, 0.5)], []),
-        ([words, with_xml(LOST_CHART)], ["1 picture was not read.", "Without text: slides 2."]),
-        ([words, with_xml("<p:contentPart/>")], ["1 picture was not read.", "Without text: slides 2."]),
+        ([words, with_xml(LOST_CHART)], lost),
+        ([words, with_xml("<p:contentPart/>")], lost),
         ([paragraphs("<a:r><a:t>\uf0aa</a:t></a:r>")], ["1 symbol of a special font could not be read."]),
     ]
     assert [(fills, pptx(deck(*fills)).notes) for fills, _ in cases] == cases
@@ -285,48 +244,54 @@ def shape(text: str, hidden: str = "0") -> str:
     )
 
 
-def test_one_alternative_is_read_and_hidden_shapes_are_not():
-    xml = alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1")
-    assert text_of(deck(with_xml(xml))) == "New."
+def hidden_title(slide: Any) -> None:
+    slide.shapes.title.text = "Rates"
+    slide.shapes.title._element.nvSpPr.cNvPr.set("hidden", "1")
+    box(slide, "Words", 1, 6)
 
 
-def test_a_hidden_title_is_not_read():
-    def fill(slide: Any) -> None:
-        slide.shapes.title.text = "Rates"
-        slide.shapes.title._element.nvSpPr.cNvPr.set("hidden", "1")
-        box(slide, "Words", 1, 6)
-
-    assert text_of(deck(fill, layout=BODY)) == "Words"
+def symbol(slide: Any) -> None:
+    box(slide, "g", 1, 1).text_frame.paragraphs[0].runs[0].font.name = "Wingdings 3"
 
 
-def test_letters_of_a_symbol_font_without_a_table_are_unknown():
-    def fill(slide: Any) -> None:
-        box(slide, "g", 1, 1).text_frame.paragraphs[0].runs[0].font.name = "Wingdings 3"
-
-    assert text_of(deck(fill)) == "\ufffd"
-
-
-def test_hidden_slides_say_so_and_all_texts_beside_a_slide_are_notes():
-    def fill(slide: Any) -> None:
-        slide.shapes.title.text = "Rates"
-        slide._element.set("show", "0")
-        slide.notes_slide.notes_text_frame.text = "Until May."
-        with_xml(shape("Ask Ann.") + "<p:contentPart/>")(slide.notes_slide)
-
-    assert (
-        text_of(deck(fill, layout=BODY)) == "# Rates (hidden slide)\n\nNotes: Ask Ann.\n\nNotes: Until May."
-    )
+def hidden_slide(slide: Any) -> None:
+    slide.shapes.title.text = "Rates"
+    slide._element.set("show", "0")
+    slide.notes_slide.notes_text_frame.text = "Until May."
+    with_xml(shape("Ask Ann.") + "<p:contentPart/>")(slide.notes_slide)
 
 
-def test_a_picture_in_place_of_the_title_is_no_title():
-    def fill(slide: Any) -> None:
-        box(slide, "Words", 1, 6)
-        picture(slide)
-        title = '<p:nvPr><p:ph type="title"/></p:nvPr>'
-        xml = etree.tostring(slide.shapes._spTree[-1]).decode().replace("<p:nvPr/>", title)
-        slide.shapes._spTree.append(etree.fromstring(xml))
+def picture_for_title(slide: Any) -> None:
+    box(slide, "Words", 1, 6)
+    picture(slide, properties='<p:nvPr><p:ph type="title"/></p:nvPr>')
 
-    assert text_of(deck(fill)) == "Words"
+
+WORDS = " words" * 8
+ALTERNATIVES = with_xml(alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1"))
+SLIDES: list[tuple[Callable[[Any], object], int, str]] = [
+    (labelled_chart, BLANK, "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"),
+    (diagram, BLANK, "- Harbour master"),
+    # Shapes are read in the order of their places.
+    (two_columns, BLANK, f"left{WORDS}\n\nleft, low{WORDS}\n\nright{WORDS}\n\nright, low{WORDS}"),
+    (labels, BLANK, "Speed\n\n12 kn\n\nCrew\n\n4"),
+    (comparison, COMPARISON, f"# Plans\n\nFor\n\n- {PRO}\n\nAgainst\n\n- {CONTRA}"),
+    # Paragraphs have the bullets of their placeholder, merged cells repeat their value.
+    (bullets, BODY, "- Fees rise\n  - by 3.5%\n- The quay closes\nSource: the board"),
+    (merged_cells, BLANK, "| Item | Cost |\n| --- | --- |\n| Rope | 8 |\n| Rope | 9 |"),
+    (column_of_names, BLANK, "|  |  |\n| --- | --- |\n| Ship | Skiff |\n| Port | Skar |"),
+    # Of two alternatives one is read, and no hidden shape.
+    (ALTERNATIVES, BLANK, "New."),
+    (hidden_title, BODY, "Words"),
+    # A letter of a symbol font without a table is unknown.
+    (symbol, BLANK, "\ufffd"),
+    # A hidden slide says so, and all texts beside a slide are notes.
+    (hidden_slide, BODY, "# Rates (hidden slide)\n\nNotes: Ask Ann.\n\nNotes: Until May."),
+    (picture_for_title, BLANK, "Words"),
+]
+
+
+def test_a_slide_is_its_visible_shapes_in_order():
+    assert [(fill, layout, text_of(deck(fill, layout=layout))) for fill, layout, _ in SLIDES] == SLIDES
 
 
 def test_slide_shows_are_read_and_slides_with_entities_refused():

@@ -116,10 +116,8 @@ def test_bold_numbered_lines_above_text_are_headings():
         (clause("Gloves") + clause("Boots") + paragraph("x"), "1. Gloves\n2. Boots\n\nx"),
         # Dates, an amount.
         (paragraph(run("12. Mai 2026", bold)) + paragraph("x"), "12. Mai 2026\n\nx"),
-        (paragraph(run("12 May 2026", bold)) + paragraph("x"), "12 May 2026\n\nx"),
         (paragraph(run("3. Dec", bold)) + paragraph("x"), "3. Dec\n\nx"),
         (paragraph(run("3. May ships moor", bold)) + paragraph("x"), "## 3. May ships moor\n\nx"),
-        (paragraph(run("4. March Holdings", bold)) + paragraph("x"), "## 4. March Holdings\n\nx"),
         (paragraph(run("100 EUR per berth", bold)) + paragraph("x"), "100 EUR per berth\n\nx"),
         (clause("Ships pay.") + paragraph("x"), "1. Ships pay.\n\nx"),
         (numbered(run("Fees", bold) + run(" of ships")) + paragraph("x"), "1. Fees of ships\n\nx"),
@@ -221,7 +219,7 @@ def test_all_parts_of_a_document_are_read():
     assert [(body, parts, text_of(body, parts)) for body, parts, _ in PARTS] == PARTS
 
 
-def test_headers_and_footers_are_read_once(subtests: pytest.Subtests):
+def test_headers_and_footers_are_read_once():
     parts: Parts = {
         "h1": ("header", paragraph("Lessor Alden")), "h2": ("header", paragraph("Lease L-2207")),
         "f1": ("footer", paragraph("Page 1 of 3")), "f2": ("footer", paragraph("VAT DE81")),
@@ -230,20 +228,18 @@ def test_headers_and_footers_are_read_once(subtests: pytest.Subtests):
         '<w:headerReference w:type="first" r:id="r_h1"/><w:headerReference w:type="default" r:id="r_h2"/>'
         '<w:footerReference w:type="first" r:id="r_f1"/><w:footerReference w:type="default" r:id="r_f2"/>'
     )
-    for switch, text in (
-        ("<w:titlePg/>", "Lessor Alden\n\nLease L-2207\n\nBody.\n\nVAT DE81"),
-        ("", "Lease L-2207\n\nBody.\n\nVAT DE81"),
-    ):
-        section = f"<w:sectPr>{references}{switch}</w:sectPr>"
-        with subtests.test(switch=switch):
-            assert text_of(paragraph("Body.", section) + section, parts) == text
+    titled, plain = (f"<w:sectPr>{references}{switch}</w:sectPr>" for switch in ("<w:titlePg/>", ""))
     year: Parts = {"f1": ("footer", paragraph("2024"))}
-    last = '<w:sectPr><w:footerReference w:type="default" r:id="r_f1"/></w:sectPr>'
-    assert text_of(paragraph("Body.") + last, year) == "Body.\n\n2024"
-    # A section without headers has those of the section before.
-    section = f"<w:sectPr>{references}</w:sectPr>"
-    body = paragraph("Body.", section) + "<w:sectPr><w:titlePg/></w:sectPr>"
-    assert text_of(body, parts) == "Lease L-2207\n\nLessor Alden\n\nBody.\n\nVAT DE81"
+    cases = (
+        (paragraph("Body.", titled) + titled, parts, "Lessor Alden\n\nLease L-2207\n\nBody.\n\nVAT DE81"),
+        (paragraph("Body.", plain) + plain, parts, "Lease L-2207\n\nBody.\n\nVAT DE81"),
+        (paragraph("Body.") + '<w:sectPr><w:footerReference w:type="default" r:id="r_f1"/></w:sectPr>', year,
+         "Body.\n\n2024"),
+        # A section without headers has those of the section before.
+        (paragraph("Body.", plain) + "<w:sectPr><w:titlePg/></w:sectPr>", parts,
+         "Lease L-2207\n\nLessor Alden\n\nBody.\n\nVAT DE81"),
+    )  # fmt: skip
+    assert tuple((body, own, text_of(body, own)) for body, own, _ in cases) == cases
 
 
 # -- characters and tables ----------------------------------------------------------------------------
@@ -353,35 +349,26 @@ def test_documents_in_a_document_are_read_with_their_notes():
         assert parsed.notes == notes
 
 
-def test_equations_of_fields_are_read(subtests: pytest.Subtests):
-    for code, latex in (
-        (r"EQ \f(1,2)", r"\frac{1}{2}"),
-        (r" eq \f(1,5;\r(3;x)) ", r"\frac{1,5}{\sqrt[3]{x}}"),
-        (r"EQ \r(,2) m\s\up8(3) v\s\do4(a)", r"\sqrt{2} m^{3} v_{a}"),
-    ):
-        with subtests.test(code):
-            field = BEGIN.format("") + CODE.format(code) + END
-            assert text_of(paragraph(run("Load ") + field)) == f"Load ${latex}$"
-
-
-def test_the_code_of_a_field_is_read_whole_and_its_result_only_without_an_equation(subtests: pytest.Subtests):
+def test_a_field_is_its_equation_or_its_result(subtests: pytest.Subtests):
     reference = BEGIN.format("") + CODE.format(" REF x ") + SEPARATE + run("9") + END
     for codes, result, expected in (
-        ((r" EQ \f(1;2)", r" + \r(;x) "), "", r"$\frac{1}{2} + \sqrt{x}$"),
-        ((" EQ 3 ", r"\f(1;2)"), SEPARATE + run("3.5"), r"$3 \frac{1}{2}$"),
-        ((" E", r"Q \i(0;1;x)"), SEPARATE + run("3.5"), "3.5"),
-        (("SYMBOL 10", '9 \\f "Symbol"'), SEPARATE + run("m"), "μ"),
-        ((r"EQ \f(1;", reference, ")"), "", r"$\frac{1}{9}$"),
-        (("EQ x" + " " * 500_000 + "x",), "", ""),
-        ((" REF x ",), SEPARATE + run("9"), "9"),
+        ([r"EQ \f(1,2)"], "", r"$\frac{1}{2}$"),
+        ([r" eq \f(1,5;\r(3;x)) "], "", r"$\frac{1,5}{\sqrt[3]{x}}$"),
+        ([r"EQ \r(,2) m\s\up8(3) v\s\do4(a)"], "", r"$\sqrt{2} m^{3} v_{a}$"),
+        # A code is read whole, and its result only without an equation.
+        ([r" EQ \f(1;2)", r" + \r(;x) "], "", r"$\frac{1}{2} + \sqrt{x}$"),
+        ([" EQ 3 ", r"\f(1;2)"], run("3.5"), r"$3 \frac{1}{2}$"),
+        ([" E", r"Q \i(0;1;x)"], run("3.5"), "3.5"),
+        (["SYMBOL 10", '9 \\f "Symbol"'], run("m"), "μ"),
+        ([r"EQ \f(1;", reference, ")"], "", r"$\frac{1}{9}$"),
+        (["EQ x" + " " * 500_000 + "x"], "", ""),
+        ([" REF x "], run("9"), "9"),
     ):
         with subtests.test(codes=codes[0][:20]):
             parts = [code if code.startswith("<") else CODE.format(code) for code in codes]
-            field = BEGIN.format("") + "".join(parts) + result + END
-            assert (
-                text_of(paragraph(run("Load ") + field + run(" ends"))).split()
-                == f"Load {expected} ends".split()
-            )
+            field = BEGIN.format("") + "".join(parts) + (result and SEPARATE + result) + END
+            text = text_of(paragraph(run("Load ") + field + run(" ends")))
+            assert text.split() == f"Load {expected} ends".split()
 
 
 def test_a_part_with_entities_is_refused():

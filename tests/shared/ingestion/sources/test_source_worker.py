@@ -220,36 +220,35 @@ def test_a_listing_that_fails_or_is_partial_deletes_nothing(ada: Admin, shelf: S
     assert counts(row) == (2, 0, 1, 1)
     assert row["last_run"]["error"]["message"].endswith("(c)")
     assert ada.titles() == ["b", "c"]
+    # A listing without an item, as after a prefix was renamed.
+    shelf.texts.clear()
+    assert ada.run(source)["last_run"]["error"]["code"] == "no_items"
+    assert ada.titles() == ["b", "c"]
 
 
-def test_a_source_whose_items_are_mostly_gone_deletes_nothing(ada: Admin, shelf: Shelf):
+def test_a_source_whose_items_are_mostly_gone_deletes_nothing(
+    ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+):
     shelf.texts |= {f"n{number}": f"The kiln n{number} is hot." for number in range(4)}
     source = ada.make()
     ada.run(source)
     before = ada.titles()
     assert len(before) == 7
-    gone = {name for name in shelf.texts if name.startswith("n")}
-    for name in gone:
-        del shelf.texts[name]
-    shelf.gone = gone
-    row = ada.run(source)
-    assert row["last_run"]["error"]["code"] == "items_gone"
-    assert ada.titles() == before
+    shelf.gone = {name for name in shelf.texts if name.startswith("n")}
+    shelf.texts = {name: text for name, text in shelf.texts.items() if name not in shelf.gone}
+    for seconds in (source_worker.SLICE_SECONDS, 0.0):
+        # Also if each time slice has one item.
+        monkeypatch.setattr(source_worker, "SLICE_SECONDS", seconds)
+        row = ada.run(source)
+        assert row["last_run"]["error"]["code"] == "items_gone"
+        assert counts(row) == (7, 0, 0, 4)
+        assert ada.titles() == before
     # A long listing ends after several missing items in a row.
+    monkeypatch.undo()
     shelf.gone = {f"n{number:03}" for number in range(200)}
     row = ada.run(source)
     assert row["last_run"]["error"]["code"] == "items_gone"
     assert row["last_run"]["listed"] < 50
-    assert ada.titles() == before
-
-
-def test_a_listing_without_an_item_deletes_nothing(ada: Admin, shelf: Shelf):
-    """As after a prefix was renamed."""
-    source = ada.make()
-    ada.run(source)
-    before = ada.titles()
-    shelf.texts.clear()
-    assert ada.run(source)["last_run"]["error"]["code"] == "no_items"
     assert ada.titles() == before
 
 
@@ -314,27 +313,9 @@ def test_pauses_end_with_the_item_or_with_the_run(ada: Admin, shelf: Shelf):
         "select due_at > now() + interval '900 s' from rag.sources where id = %s", source
     ) == [(True,)]
     assert ada.titles() == ["b", "c"]
-
-
-def test_a_pause_of_days_fails_the_item(ada: Admin, shelf: Shelf):
+    # A pause of days.
     shelf.busy = {"b": 100_000}
-    source = ada.make()
-    ada.lister.work()
-    assert counts(ada.row(source)) == (3, 2, 0, 1)
-
-
-def test_a_long_run_over_a_vanished_source_deletes_nothing(
-    ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-):
-    """Each time slice has one item."""
-    source = ada.make()
-    ada.run(source)
-    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
-    shelf.gone, shelf.texts, shelf.versions = {*shelf.texts}, {}, {}
-    row = ada.run(source)
-    assert counts(row) == (3, 0, 0, 3)
-    assert row["last_run"]["error"]["code"] == "items_gone"
-    assert ada.titles() == ["a", "b", "c"]
+    assert counts(ada.run(source)) == (3, 1, 0, 1)
 
 
 def test_the_time_slices_of_a_run_list_a_website_once(web_ada: Admin, monkeypatch: pytest.MonkeyPatch):
@@ -403,17 +384,16 @@ def test_every_org_gets_a_turn(ada: Admin, people: People):
     assert [ada.row(source)["last_run"] is None for source in early].count(False) <= 1
 
 
-def test_a_source_waits_while_documents_wait(ada: Admin, monkeypatch: pytest.MonkeyPatch):
+def test_a_source_waits_while_documents_wait_and_limits_of_the_org_hold(
+    ada: Admin, people: People, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(source_worker, "MAX_WAITING_JOBS", 2)
     source = ada.make()
     ada.lister.work()
     row = ada.row(source)
     assert (row["status"], counts(row)) == ("running", (2, 2, 0, 0))
-
-
-def test_limits_of_the_org_hold_for_sources(ada: Admin, people: People):
+    monkeypatch.undo()
     ada.world.tier(people.acme, documents=2)
-    source = ada.make()
     row = ada.run(source)
     assert counts(row) == (3, 2, 0, 1)
     assert row["last_run"]["error"]["code"] == "document_limit_reached"
