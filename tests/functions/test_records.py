@@ -272,7 +272,7 @@ def test_a_replay_in_the_same_documents_changes_nothing(subtests: pytest.Subtest
         ids[contract] = response.headers["x-request-id"]
         return response
 
-    # The rag pair alone has a rule of its own for what is withheld.
+    # Only the rag contract has a rule of its own for withheld answers.
     for question, contracts in ((QUESTION, None), (UNANSWERABLE, ("rag", "search"))):
         for contract, _, _ in answers(members.ann, question, contracts, post=post):
             with subtests.test(contract=contract, question=question):
