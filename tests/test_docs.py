@@ -93,7 +93,7 @@ def test_the_pages_list_exactly_the_served_routes():
 
 
 def test_every_function_has_a_route_that_its_tests_name():
-    tests = "".join(path.read_text() for path in (ROOT / "tests" / "functions").glob("*.py"))
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
 
     def is_named(route: object) -> bool:
         path = getattr(route, "path", "").partition("{")[0]
