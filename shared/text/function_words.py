@@ -4,8 +4,10 @@ from pathlib import Path
 
 from shared.text.word_lists import read_toml
 
-# Of documents: their words count in every text. The others tell what a question asks, and in which language.
+# The languages whose words count in every text, and those whose words a question is judged without. The others are
+# only recognized: without their function words, fewer questions were answered rightly (docs/decisions/answers.md).
 LANGUAGES_OF_DOCUMENTS = ("en", "de", "fr", "es", "nl")
+LANGUAGES_OF_QUESTIONS = (*LANGUAGES_OF_DOCUMENTS, "pt", "it")
 _PARTS: dict[str, dict[str, str]] = read_toml(Path(__file__).with_name("words.toml"))["function_words"]
 
 
