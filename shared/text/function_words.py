@@ -4,8 +4,9 @@ from pathlib import Path
 
 from shared.text.word_lists import read_toml
 
-# The languages whose words count in every text, and those whose words a question is judged without. The others are
-# only recognized: without their function words, fewer questions were answered rightly (docs/decisions/answers.md).
+# The languages whose words count in every text, and those whose words a question is judged without. The
+# others are only recognized: without their function words, fewer questions were answered rightly
+# (docs/decisions/answers.md).
 LANGUAGES_OF_DOCUMENTS = ("en", "de", "fr", "es", "nl")
 LANGUAGES_OF_QUESTIONS = (*LANGUAGES_OF_DOCUMENTS, "pt", "it")
 _PARTS: dict[str, dict[str, str]] = read_toml(Path(__file__).with_name("words.toml"))["function_words"]
