@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering import request_recording
-from shared.answering.cited.supported_sentences import Composer
+from shared.answering.cited.numbered_sentences import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
 from shared.generation.cited_documents import cite

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
 
-from shared.generation.grounding.citation_markers import end_of_markers, may_be_marker
+from shared.generation.grounding.markers_of_models import end_of_markers, may_be_marker
 
 # A longer quotation may lack its end, and is divided.
 MAX_QUOTATION = 600

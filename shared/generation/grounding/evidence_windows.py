@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from shared.generation.grounding import citation_markers
+from shared.generation.grounding import markers_of_models
 from shared.generation.grounding.facts import date_facts, facts_in, forms_of
 from shared.generation.grounding.markup import displayable
 from shared.generation.grounding.negation import Negations, negations_in
@@ -139,4 +139,4 @@ def window_spans(count: int) -> Iterator[tuple[int, int]]:
 
 
 def normalized_text(text: str) -> str:
-    return " ".join(displayable(citation_markers.without_markers(text)).split())
+    return " ".join(displayable(markers_of_models.without_markers(text)).split())

@@ -12,7 +12,7 @@ apart from its quotations.
 import re
 from collections.abc import Sequence
 
-from shared.generation.grounding import citation_markers, markup, meta_sentences
+from shared.generation.grounding import markers_of_models, markup, meta_sentences
 from shared.generation.grounding.answer_segmenter import Segmenter
 from shared.generation.grounding.evidence_windows import EvidencePassages, normalized_text
 from shared.generation.grounding.quotations import Quotations
@@ -52,7 +52,7 @@ class Checker:
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text = sentence if code else markup.displayable(citation_markers.without_markers(sentence)).strip()
+        text = sentence if code else markup.displayable(markers_of_models.without_markers(sentence)).strip()
         if not re.search(r"\w", text):
             return CheckResult(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shared.generation.grounding import citation_markers
+from shared.generation.grounding import markers_of_models
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.text.sentences import sentences
@@ -175,7 +175,7 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
         message = text[sentence.start : sentence.end]
         result = checker.check(message)
         if result.verdict is Verdict.FRAME:
-            assert not any(character.isalnum() for character in citation_markers.without_markers(message))
+            assert not any(character.isalnum() for character in markers_of_models.without_markers(message))
         else:
             assert result.verdict is Verdict.SUPPORTED
 

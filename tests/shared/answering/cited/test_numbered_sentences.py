@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.answering.cited.supported_sentences import Composer
+from shared.answering.cited.numbered_sentences import Composer
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from tests.shared.examples import match
 

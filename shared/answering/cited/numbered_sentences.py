@@ -1,4 +1,4 @@
-"""Supported sentences of an answer, composed one by one with citations; others are removed."""
+"""The supported sentences of an answer, with citations numbered by first use; others are removed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
