@@ -49,16 +49,23 @@ begin
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
       unnest(word.positions) as position
   ), identifier as (
-    select identifiers.term, count(*) as occurrences
-    from rag.identifiers(query_text) as identifiers (term)
+    select found.term, -min(found.place) as slot, count(distinct found.place) as occurrences
+    from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
     group by 1
+  ), neighbour as (
+    -- PPR 9087 may be PPR9087 or PPR-9087 in a document.
+    select distinct array_to_string(line.words[first : last], '') as term
+    from (
+      select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
+    ) as line (words)
+    cross join generate_series(1, cardinality(line.words)) as first
+    cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
   ), part as (
     -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
     from (
-      select string_agg(repeat(identifier.term || ' ',
-        identifier.occurrences::integer * case when identifier.term ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
-      from identifier
+      select string_agg(repeat(name || ' ', case when name ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
+      from rag.identifiers(query_text) as name
     ) as joined (content)
     cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
@@ -69,8 +76,13 @@ begin
     where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
     group by word.term, word.config
     union all
-    select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
+    select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
+    union all
+    select neighbour.term, -2000000 - row_number() over (), null, null, 0.5
+    from neighbour
+    where neighbour.term ~ '[0-9]' and neighbour.term ~ '[[:alpha:]]' and length(neighbour.term) <= 40
+      and neighbour.term not in (select identifier.term from identifier)
   ), keyed as (
     select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
     from term
