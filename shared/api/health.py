@@ -243,4 +243,5 @@ def _details(
         },
         "gateway": {**_generator(services.settings), "error": answer_error},
         "queue": health.queues,
+        "keyword_tails": health.keyword_tails,
     }

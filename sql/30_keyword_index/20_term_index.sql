@@ -109,6 +109,9 @@ call rag.admit_members('document_terms', 'terms of documents');
 call rag.admit_members('term_segments', 'segments');
 call rag.admit_members('term_blocks', 'blocks');
 
+create policy "the worker counts tails" on rag.document_terms
+  for select to rag_worker using (segment is null);
+
 -- Who deletes a collection also removes its words. Rows are written by triggers and by rag_load_chunks alone: a row that a
 -- caller invents would disturb the searches and writes of all who share the class.
 do $$

@@ -53,13 +53,23 @@ begin
     from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
     group by 1
   ), neighbour as (
-    -- PPR 9087 may be PPR9087 or PPR-9087 in a document.
-    select distinct array_to_string(line.words[first : last], '') as term
+    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. In a
+    -- longer query words without a number are left out, since each is a look-up in each segment.
+    select word.lexeme as term, -2000000 - min(position) as slot
     from (
-      select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
-    ) as line (words)
-    cross join generate_series(1, cardinality(line.words)) as first
-    cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
+      select string_agg(joined, ' ')
+      from (
+        select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
+      ) as line (words)
+      cross join generate_series(1, cardinality(line.words)) as first
+      cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
+      cross join array_to_string(line.words[first : last], '') as joined
+      where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)
+    ) as joined (words)
+    cross join unnest(configs) as languages (config)
+    cross join unnest(to_tsvector(languages.config, joined.words)) as word
+    cross join unnest(word.positions) as position
+    group by 1
   ), part as (
     -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
@@ -79,10 +89,9 @@ begin
     select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
     union all
-    select neighbour.term, -2000000 - row_number() over (), null, null, 0.5
+    select neighbour.term, neighbour.slot, null, null, 0.5
     from neighbour
-    where neighbour.term ~ '[0-9]' and neighbour.term ~ '[[:alpha:]]' and length(neighbour.term) <= 40
-      and neighbour.term not in (select identifier.term from identifier)
+    where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
     select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
     from term
