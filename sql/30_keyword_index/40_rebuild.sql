@@ -31,10 +31,12 @@ begin
     return document_ids[cardinality(document_ids)];
   end if;
 
-  -- Every document has left its former segment. The index should have no rows of other documents.
-  delete from rag.document_terms as stale
-  where stale.org_id = org_id and not exists (
-    select from rag.documents where documents.org_id = org_id and documents.id = stale.document_id);
+  -- Every document has left its former segment. What remains belongs to no document.
+  perform rag.remove_words(org_id, array(
+    select stale.document_id
+    from rag.document_terms as stale
+    where stale.org_id = org_id and not exists (
+      select from rag.documents where documents.org_id = org_id and documents.id = stale.document_id)));
   delete from rag.term_blocks as stale
   where stale.org_id = org_id and not exists (
     select from rag.document_terms as present
