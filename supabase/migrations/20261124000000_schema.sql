@@ -5136,8 +5136,8 @@ as $$
   -- iPhone, nDCG, PhD and i18n stay whole: a part has two letters or more, but for a capital before a word.
   select regexp_replace(
     regexp_replace(text, '([[:alnum:]][[:lower:]](?=[[:upper:]][[:alnum:]])|[[:upper:]0-9](?=[[:upper:]][[:lower:]]{2}))',
-      '\1_', 'g'),
-    '(\m[[:alpha:]]{2,}(?=[0-9]+\M))', '\1_', 'g')
+      '\1' || chr(31), 'g'),
+    '(\m[[:alpha:]]{2,}(?=[0-9]+\M))', '\1' || chr(31), 'g')
   from (
     select case when content ~ '[₀-₉‐-–−]'
       then translate(normalize(content, nfc), '₀₁₂₃₄₅₆₇₈₉‐‑‒–−', '0123456789-----') else normalize(content, nfc) end
@@ -5145,8 +5145,8 @@ as $$
 $$;
 
 comment on function rag.tokenized_text is
-  'The text as keyword search reads it: soft_Logout for softLogout, ISO_27001 for ISO27001; each hyphen and short dash as '
-  '"-", composed letters, CO2 for CO₂.';
+  'The text as keyword search reads it: with U+001F, which no text contains, between the parts of softLogout and ISO27001; '
+  'each hyphen and short dash as "-", composed letters, CO2 for CO₂.';
 
 create function rag.words(config regconfig, content text)
 returns tsvector
@@ -5155,8 +5155,8 @@ as $$
   select to_tsvector(config, case
     when content ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
     then regexp_replace(regexp_replace(text, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
-      '[-/.:@&+<>~_]+', ' ', 'g')
-    else regexp_replace(text, '[-/.:@&+<>~_]+', ' ', 'g')
+      '[-/.:@&+<>~\x1f]+', ' ', 'g')
+    else regexp_replace(text, '[-/.:@&+<>~\x1f]+', ' ', 'g')
   end)
   from rag.tokenized_text(content) as text;
 $$;
@@ -5172,7 +5172,7 @@ language sql immutable security invoker set search_path = ''
 as $$
   select found.parts[1]
   from rag.tokenized_text(content) as text, regexp_matches(lower(text),
-    '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
+    '([[:alnum:]]+(?:[-_./:@#&+\x1f]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
   where length(found.parts[1]) <= 200
   union all
   select ltrim(padded.parts[1], '0')
@@ -5181,8 +5181,8 @@ as $$
 $$;
 
 comment on function rag.identifiers is
-  'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside '
-  '(soft_logout for softLogout), C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+  'The identifiers in a text (rag.tokenized_text), in lower case, with repetitions: runs of letters and digits with '
+  'punctuation or U+001F inside, C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
 
 create function rag.identifier_terms(config regconfig, content text)
 returns table (term text, place integer)
@@ -5191,15 +5191,18 @@ as $$
   with identifier as materialized (
     select name, row_number() over () as place from rag.identifiers(content) as name
   )
-  select translate(identifier.name, '_', ''), identifier.place::integer + 1000000
+  select translate(identifier.name, chr(31), ''), identifier.place::integer + 1000000
   from identifier
-  where identifier.name !~ '^[[:alnum:]_-]*[[:alpha:]][[:alnum:]_-]*$'
+  where identifier.name !~ '^[[:alnum:]_\x1f-]*[[:alpha:]][[:alnum:]_\x1f-]*$'
   union all
   select word.lexeme, position
   from (
-    select string_agg(translate(joined.parts[1], '-_', ''), ' ' order by identifier.place)
-    from identifier, regexp_matches(identifier.name, '[[:alnum:]]+(?:[-_]{1,3}[[:alnum:]]+)+', 'g') as joined (parts)
-    where joined.parts[1] ~ '[[:alpha:]]'
+    select string_agg(translate(joined.parts[1], '-_' || chr(31), ''), ' ' order by identifier.place, form.has_dashes)
+    from identifier
+    cross join (values (true), (false)) as form (has_dashes)
+    cross join regexp_matches(identifier.name, case when form.has_dashes
+      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as joined (parts)
+    where joined.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (joined.parts[1] ~ '[-_]')
   ) as line (words)
   cross join unnest(to_tsvector(config, line.words)) as word
   cross join unnest(word.positions) as position;
@@ -5208,7 +5211,7 @@ $$;
 comment on function rag.identifier_terms is
   'The terms of the identifiers in a text, with a place that is the same in each language. Letters with hyphens and '
   'underscores are a word: softLogout, soft-logout and soft_logout have the term of softlogout, ISO-27001 that of '
-  'ISO27001. Numbers and identifiers with other punctuation are terms as they stand.';
+  'ISO27001, MW30-Q5 those of MW30 and MW30Q5. Numbers and identifiers with other punctuation are terms as they stand.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -5907,10 +5910,12 @@ begin
     return document_ids[cardinality(document_ids)];
   end if;
 
-  -- Every document has left its former segment. The index should have no rows of other documents.
-  delete from rag.document_terms as stale
-  where stale.org_id = org_id and not exists (
-    select from rag.documents where documents.org_id = org_id and documents.id = stale.document_id);
+  -- Every document has left its former segment. What remains belongs to no document.
+  perform rag.remove_words(org_id, array(
+    select stale.document_id
+    from rag.document_terms as stale
+    where stale.org_id = org_id and not exists (
+      select from rag.documents where documents.org_id = org_id and documents.id = stale.document_id)));
   delete from rag.term_blocks as stale
   where stale.org_id = org_id and not exists (
     select from rag.document_terms as present

@@ -11,7 +11,9 @@ from tests.sql import passages
 from tests.sql.keyword_index.test_index_triggers import TABLES, drift, new_document
 
 FIRST = "00000000-0000-0000-0000-000000000000"
-ROWS = "select md5(string_agg(stored::text, '' order by stored::text)) from rag.{0} as stored where org_id = %s"
+ROWS = (
+    "select md5(string_agg(stored::text, '' order by stored::text)) from rag.{0} as stored where org_id = %s"
+)
 
 
 def steps(world: World, org_id: str) -> Iterator[str]:
@@ -31,11 +33,13 @@ def test_a_rebuilt_index_has_the_terms_of_its_documents_and_nothing_else(world: 
         documents = [new_document(f"common word{number}", title=f"{number}") for number in range(45)]
         world.as_user(actor, "select public.rag_put_documents('default', %s)", Jsonb(documents))
     passages.put(world, people.alf, "a private word1", title="private", private=True)
-    world.sql("update rag.document_terms set terms = terms[1:1], places = places[1:1] where org_id = %s", acme)
     world.sql(
-        "insert into rag.document_terms (org_id, document_id, collection_id, embedding_model, config, chunks, "
-        "length, terms, places) select org_id, gen_random_uuid(), collection_id, embedding_model, config, 1, 1, "
-        "'{1}', '{1}' from rag.document_terms where org_id = %s limit 1", acme,
+        "update rag.document_terms set terms = terms[1:1], places = places[1:1] where org_id = %s", acme
+    )
+    world.sql(
+        "insert into rag.document_terms (org_id, document_id, collection_id, embedding_model, config, "
+        "chunks, length, terms, places) select org_id, gen_random_uuid(), collection_id, embedding_model, "
+        "config, 1, 1, '{1}', '{1}' from rag.document_terms where org_id = %s limit 1", acme,
     )  # fmt: skip
     world.sql(
         "insert into rag.term_blocks (org_id, collection_id, segment, first, terms, ends, chunks, entries) "

@@ -50,35 +50,48 @@ def test_a_name_has_the_terms_of_its_words_and_of_its_spellings(world: World, su
                 assert written[words.replace(" ", "")] == 1
 
 
+LONGER = {
+    "localStorage-backed": ("localstorage", "localstoragebacked", "backed"),
+    "MW30-Q5": ("mw30", "q5", "mw30q5"),
+    "parse_HTTPHeader": ("httpheader", "parsehttpheader"),
+    "base64Encode": ("base", "64", "encode", "base64encode"),
+    "GSM160A12-R7B/7703": ("gsm160a12r7b", "gsm160a12-r7b/7703"),
+    "window.localStorage": ("localstorage", "window.localstorage"),
+}
+
+
 def test_a_name_within_a_longer_one_is_a_term_too(world: World, subtests: pytest.Subtests):
-    for written, names in {
-        "localStorage-backed": ("localstorage", "localstoragebacked", "backed"), "MW30-Q5": ("mw30", "q5", "mw30q5"),
-        "parse_HTTPHeader": ("httpheader", "parsehttpheader"), "base64Encode": ("base", "64", "encode", "base64encode"),
-        "GSM160A12-R7B/7703": ("gsm160a12r7b", "gsm160a12-r7b/7703"),
-        "window.localStorage": ("localstorage", "window.localstorage"),
-    }.items():  # fmt: skip
+    for written, names in LONGER.items():
         with subtests.test(written=written):
             assert dict.fromkeys(names, 1).items() <= terms(world, written, "simple").items()
 
 
+WHOLE = ("iPhone", "nDCG", "mRNAs", "PhD", "APIs", "DVDs", "kWh", "i18n", "k8s", "H2O", "Q3", "0x80070005")
+
+
 def test_words_with_a_capital_or_a_number_in_them_stay_whole(world: World, subtests: pytest.Subtests):
-    for word in ("iPhone", "nDCG", "mRNAs", "PhD", "APIs", "DVDs", "kWh", "i18n", "k8s", "H2O", "Q3", "x86", "0x80070005"):
+    for word in WHOLE:
         with subtests.test(word=word):
             assert terms(world, word, "simple") == {word.lower(): 1}
 
 
-def test_a_name_written_in_another_way_is_found_first(world: World, people: People, subtests: pytest.Subtests):
-    names = {
-        "soft logout": "softLogout", "softlogout": "softLogout", "crossSigning": "cross-signing",
-        "keyBackup": "key backup", "last_known_event_id": "lastKnownEventId", "PPR 9087": "PPR-9087",
-        "QQR-9087": "QQR 9087", "QQT9087": "QQT–9087", "MW 30 Q 5": "MW30-Q5", "MWT30Q5": "MWT-30-Q5",
-        "MPXV 5010 DP": "MPXV5010DP", "ISO27001": "ISO 27001", "ISO 9001": "ISO9001", "SOC2": "SOC 2",
-    }  # fmt: skip
-    for written in names.values():
-        parts = re.split(r"(?<=[a-z])(?=[A-Z])|[-–\s]", written)
-        passages.put(world, people.ann, f"{parts[0]} or {parts[0]}", title="x")
+# By how a person may write them.
+SPELLINGS = {
+    "soft logout": "softLogout", "softlogout": "softLogout", "crossSigning": "cross-signing",
+    "keyBackup": "key backup", "last_known_event_id": "lastKnownEventId", "PPR 9087": "PPR-9087",
+    "QQR-9087": "QQR 9087", "QQT9087": "QQT–9087", "MW 30 Q 5": "MW30-Q5", "MWT30Q5": "MWT-30-Q5",
+    "MPXV 5010 DP": "MPXV5010DP", "ISO27001": "ISO 27001", "ISO 9001": "ISO9001", "SOC2": "SOC 2",
+}  # fmt: skip
+
+
+def test_a_name_written_in_another_way_is_found_first(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for written in SPELLINGS.values():
+        (first, *_) = re.split(r"(?<=[a-z])(?=[A-Z])|[-–\s]", written)
+        passages.put(world, people.ann, f"{first} or {first}", title="x")
         passages.put(world, people.ann, f"The one with {written}, that was it.", title="x")
-    for query, written in names.items():
+    for query, written in SPELLINGS.items():
         with subtests.test(query=query):
             rows = passages.search(world, people.ann, f"what about {query}?")
             assert written in rows[0]["content"]

@@ -26,7 +26,8 @@ OTHER_FORMS = [
     ("row-level security", ("RLS",)),
 ]  # fmt: skip
 NO_OTHER = (
-    "kettle", "iPhone", "BillingService", "retry_count", "RAG_LLM_URL", "the database", "INC-42", "db-main", "auth.users", "pre-auth", "/docs/readme",
+    "kettle", "iPhone", "the database", "INC-42", "db-main", "auth.users", "pre-auth", "/docs/readme",
+    "BillingService", "retry_count", "RAG_LLM_URL",
     "k8s kubernetes", "Mr Smith", "rag doll", "24 hr", "db@example.com", "db=main",
     "v2", "__",
 )  # fmt: skip
