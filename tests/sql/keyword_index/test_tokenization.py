@@ -88,7 +88,7 @@ def test_a_name_written_in_another_way_is_found_first(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for written in SPELLINGS.values():
-        (first, *_) = re.split(r"(?<=[a-z])(?=[A-Z])|[-–\s]", written)
+        first = re.findall(r"[A-Z]+|[a-z]+", written)[0]
         passages.put(world, people.ann, f"{first} or {first}", title="x")
         passages.put(world, people.ann, f"The one with {written}, that was it.", title="x")
     for query, written in SPELLINGS.items():
