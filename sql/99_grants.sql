@@ -81,7 +81,6 @@ grant select (org_id, id, kind, document_id, collection_id, owner_id, user_id, s
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
   passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-grant select (org_id, class, segment, chunks) on rag.document_terms to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;

@@ -69,22 +69,16 @@ QUOTAS = {
     "rag_quota_orgs_alerted": "Orgs that have reached the alert of their quota today.",
     "rag_quota_orgs_exceeded": "Orgs that have used up their quota today.",
 }
-TAILS = {
-    "documents": "Documents in the tails of the keyword index, of all orgs.",
-    "longest_documents": "Documents in the longest tail of the keyword index.",
-    "longest_chunks": "Chunks in the longest tail of the keyword index.",
-}
 QUEUE_LABELS = ["queue", "state"]
 QUEUES = ("documents", "extractions", "deliveries", "removals", "sources")
 
 
 class _Rows(Collector):
-    """The rows of rag_metrics, the worker's queues and the keyword index's tails, as metric families."""
+    """The rows of rag_metrics, and the worker's queues, as metric families."""
 
-    def __init__(self, rows: list[Row], queues: Mapping[str, Row], tails: Mapping[str, int]) -> None:
+    def __init__(self, rows: list[Row], queues: Mapping[str, Row]) -> None:
         self._rows = rows
         self._queues = queues
-        self._tails = tails
 
     def collect(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -128,8 +122,6 @@ class _Rows(Collector):
             oldest.add_metric([queue], state["oldest_seconds"] or 0)
         yield items
         yield oldest
-        for name, text in TAILS.items():
-            yield GaugeMetricFamily(f"rag_keyword_tail_{name}", text, value=self._tails[name])
 
     def _of(self, name: str) -> list[Row]:
         return [row for row in self._rows if row["name"] == name]
@@ -158,5 +150,5 @@ def exposition(services: Services) -> tuple[bytes, str]:
     rows = call_with_claims_only(services.database, signer, "rag_metrics", metrics=True)
     (health,) = services.database.call(worker_principal(signer), "rag_health", {}, idempotent=True)
     registry = CollectorRegistry()
-    registry.register(_Rows(rows, health["queues"], health["keyword_tails"]))
+    registry.register(_Rows(rows, health["queues"]))
     return generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4

@@ -89,7 +89,8 @@ begin
     select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
     union all
-    select neighbour.term, neighbour.slot, null, null, 0.5
+    -- A document with MPXV5010DP has no part of it, one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.5 end
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
@@ -140,7 +141,8 @@ comment on function rag.parse_keyword_query is
   'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
-  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
+  'tried as one name.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)

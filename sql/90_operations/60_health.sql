@@ -80,7 +80,7 @@ as $$
     from (
       select document_terms.org_id, document_terms.class, document_terms.chunks
       from rag.document_terms
-      where document_terms.segment is null and (own is null or document_terms.org_id = any (own))
+      where document_terms.segment is null and document_terms.org_id = any (own)
       limit 100000
     ) as waiting
     group by waiting.org_id, waiting.class
@@ -88,8 +88,8 @@ as $$
 $$;
 
 comment on function rag.keyword_tails is
-  'The tails of the keyword index of these orgs, or of all orgs if own is null: the numbers of documents and chunks in all of '
-  'them and in the longest. At most 100,000 documents are counted, as in rag.queues.';
+  'The tails of the keyword index of these orgs: the numbers of documents and chunks in all of them and in the longest. At most '
+  '100,000 documents are counted, as in rag.queues.';
 
 create function public.rag_health()
 returns table (
@@ -132,7 +132,7 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
-      keyword_tails := rag.keyword_tails(case when not is_worker then own end);
+      keyword_tails := case when is_admin then rag.keyword_tails(own) end;
     end if;
   end if;
   return next;
@@ -140,8 +140,8 @@ end;
 $$;
 
 comment on function public.rag_health is
-  'State of the database, the worker''s queues and the keyword index''s tails: of the orgs that the caller administers, or, for '
-  'the worker, of all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
+  'all orgs. keyword_tails: the keyword index''s tails, of the orgs that the caller administers. functions_secret, for every '
+  'caller: whether the guarded functions accept this call (ok), or why not (unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
   'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
   'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';

@@ -14,7 +14,6 @@ from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.test_administration import put_jobs
-from tests.sql import passages
 from tests.sql.passages import deployed_with
 
 TOKEN = "a token of the operator's"
@@ -160,15 +159,6 @@ def test_queues_are_gauges(operated: TestClient, people: People, world: World):
     put_jobs(world, people.acme.id, people.ann.id, 2, 400)
     assert gauges(operated, "rag_queue_items")[("documents", "waiting")] == before + 2
     assert gauges(operated, "rag_queue_oldest_due_seconds")[("documents",)] >= 400
-
-
-def test_tails_of_the_keyword_index_are_gauges(operated: TestClient, people: People, world: World):
-    (before,) = gauges(operated, "rag_keyword_tail_documents").values()
-    passages.put(world, people.ann, *["one"] * 20)
-    passages.put(world, world.user(people.bolt), "one")
-    assert list(gauges(operated, "rag_keyword_tail_documents").values()) == [before + 2]
-    assert gauges(operated, "rag_keyword_tail_longest_chunks")[()] >= 20
-    assert gauges(operated, "rag_keyword_tail_longest_documents")[()] >= 1
 
 
 def gauges(client: TestClient, name: str) -> dict[tuple[str, ...], float]:
