@@ -5339,9 +5339,6 @@ call rag.admit_members('document_terms', 'terms of documents');
 call rag.admit_members('term_segments', 'segments');
 call rag.admit_members('term_blocks', 'blocks');
 
-create policy "the worker counts tails" on rag.document_terms
-  for select to rag_worker using (segment is null);
-
 -- Who deletes a collection also removes its words. Rows are written by triggers and by rag_load_chunks alone: a row that a
 -- caller invents would disturb the searches and writes of all who share the class.
 do $$
@@ -5384,18 +5381,18 @@ begin
   cross join lateral (
     (select segments.* from rag.term_segments as segments where segments.org_id = org.id offset 0)
     union all
-    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model, 1,
-      tail.chunks, tail.length
+    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model,
+      count(*)::integer, sum(tail.chunks)::bigint, sum(tail.length)::bigint
     from rag.document_terms as tail
     where tail.org_id = org.id and tail.segment is null
-    offset 0)
+    group by 1, 2, 3, 4, 6, 7)
   ) as counted
   where index_totals.collection_ids is null or counted.collection_id = any (index_totals.collection_ids);
 end;
 $$;
 
 comment on function rag.index_totals is
-  'The segments of orgs, or of some of their collections, and the documents of their tails, each as a segment without an id.';
+  'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
 create function rag.term_counts(parts rag.term_segments[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
@@ -8669,7 +8666,8 @@ begin
     select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
     union all
-    select neighbour.term, neighbour.slot, null, null, 0.5
+    -- A document with MPXV5010DP has no part of it, one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.5 end
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
@@ -8720,7 +8718,8 @@ comment on function rag.parse_keyword_query is
   'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
-  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
+  'tried as one name.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -14913,7 +14912,7 @@ as $$
     from (
       select document_terms.org_id, document_terms.class, document_terms.chunks
       from rag.document_terms
-      where document_terms.segment is null and (own is null or document_terms.org_id = any (own))
+      where document_terms.segment is null and document_terms.org_id = any (own)
       limit 100000
     ) as waiting
     group by waiting.org_id, waiting.class
@@ -14921,8 +14920,8 @@ as $$
 $$;
 
 comment on function rag.keyword_tails is
-  'The tails of the keyword index of these orgs, or of all orgs if own is null: the numbers of documents and chunks in all of '
-  'them and in the longest. At most 100,000 documents are counted, as in rag.queues.';
+  'The tails of the keyword index of these orgs: the numbers of documents and chunks in all of them and in the longest. At most '
+  '100,000 documents are counted, as in rag.queues.';
 
 create function public.rag_health()
 returns table (
@@ -14965,7 +14964,7 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
-      keyword_tails := rag.keyword_tails(case when not is_worker then own end);
+      keyword_tails := case when is_admin then rag.keyword_tails(own) end;
     end if;
   end if;
   return next;
@@ -14973,9 +14972,9 @@ end;
 $$;
 
 comment on function public.rag_health is
-  'State of the database, the worker''s queues and the keyword index''s tails: of the orgs that the caller administers, or, for '
-  'the worker, of all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
+  'all orgs. keyword_tails: the keyword index''s tails, of the orgs that the caller administers. functions_secret, for every '
+  'caller: whether the guarded functions accept this call (ok), or why not (unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
   'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
   'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';
 
@@ -15328,7 +15327,6 @@ grant select (org_id, id, kind, document_id, collection_id, owner_id, user_id, s
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message,
   passages_hash, embeddings) on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-grant select (org_id, class, segment, chunks) on rag.document_terms to rag_worker;
 grant select, delete on rag.object_removals to rag_worker;
 grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
