@@ -8667,7 +8667,7 @@ begin
     from identifier
     union all
     -- A document with MPXV5010DP has no part of it, one with softLogout has all.
-    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.5 end
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.25 end
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
