@@ -89,8 +89,8 @@ begin
     select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
     union all
-    -- A document with MPXV5010DP has no part of it, one with softLogout has all.
-    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.25 end
+    -- A document with MPXV5010DP has no part of it, so the whole weighs more than a part; one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1.5 else 0.25 end
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (

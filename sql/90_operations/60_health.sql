@@ -132,7 +132,9 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
-      keyword_tails := case when is_admin then rag.keyword_tails(own) end;
+      if is_admin then
+        keyword_tails := rag.keyword_tails(own);
+      end if;
     end if;
   end if;
   return next;

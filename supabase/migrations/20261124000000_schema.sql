@@ -8666,8 +8666,8 @@ begin
     select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
     union all
-    -- A document with MPXV5010DP has no part of it, one with softLogout has all.
-    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1 else 0.25 end
+    -- A document with MPXV5010DP has no part of it, so the whole weighs more than a part; one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1.5 else 0.25 end
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
@@ -14964,7 +14964,9 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
-      keyword_tails := case when is_admin then rag.keyword_tails(own) end;
+      if is_admin then
+        keyword_tails := rag.keyword_tails(own);
+      end if;
     end if;
   end if;
   return next;
