@@ -12,6 +12,7 @@ from local.operations import (
     ingest_command,
     keys_command,
     mcp_command,
+    rebuild_keywords,
 )
 from local.operations.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
@@ -95,6 +96,12 @@ def parser() -> argparse.ArgumentParser:
             calibrate_command,
             on_database_as_user(calibrate_command.run),
             "fit confidence to labelled questions, or without FOLDER to those of the product",
+        ),
+        (
+            "rebuild-keywords",
+            rebuild_keywords,
+            on_database(rebuild_keywords.run),
+            "write the keyword index anew, while the deployment is in use",
         ),
         ("export", export_command, on_database(export_command.run), "write an org's data to a file"),
         ("import", import_command, on_database(import_command.run), "read a file that export wrote"),

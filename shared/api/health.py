@@ -236,4 +236,5 @@ def _details(
         },
         "gateway": {**_generator(services.settings), "error": answer_error},
         "queue": health.queues,
+        "keyword_tails": health.keyword_tails,
     }

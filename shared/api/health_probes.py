@@ -60,7 +60,7 @@ class Embedding:
 class DatabaseHealth:
     """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret`,
     `writes` and `orgs`, the number of the caller's orgs.
-    `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
+    `queues`: by kind `waiting`, `running`, `oldest_seconds`. `keyword_tails`: their documents and chunks."""
 
     version: str | None
     pgvector: str | None
@@ -73,6 +73,7 @@ class DatabaseHealth:
     # ok, off_by_default or standby: whether the database takes writes.
     writes: str = "ok"
     newest_function: dict[str, Any] | None = None
+    keyword_tails: dict[str, int] | None = None
 
 
 def database_health(services: Services, caller: Principal | None) -> DatabaseHealth | None:

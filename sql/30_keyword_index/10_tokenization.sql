@@ -1,5 +1,5 @@
 -- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
--- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
+-- (INC-4821, softLogout, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
 create function rag.text_config(lang text)
 returns regconfig
@@ -26,31 +26,51 @@ comment on function rag.text_config is
   'Postgres'' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer for '
   'are searched by their words as they stand.';
 
+create function rag.tokenized_text(content text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  -- Between a letter in lower case and a capital, before the last capital of several, between letters and a final number.
+  -- iPhone, nDCG, PhD and i18n stay whole: a part has two letters or more, but for a capital before a word.
+  select regexp_replace(
+    regexp_replace(text, '([[:alnum:]][[:lower:]](?=[[:upper:]][[:alnum:]])|[[:upper:]0-9](?=[[:upper:]][[:lower:]]{2}))',
+      '\1' || chr(31), 'g'),
+    '(\m[[:alpha:]]{2,}(?=[0-9]+\M))', '\1' || chr(31), 'g')
+  from (
+    select case when content ~ '[₀-₉‐-–−]'
+      then translate(normalize(content, nfc), '₀₁₂₃₄₅₆₇₈₉‐‑‒–−', '0123456789-----') else normalize(content, nfc) end
+  ) as composed (text);
+$$;
+
+comment on function rag.tokenized_text is
+  'The text as keyword search reads it: with U+001F, which no text contains, between the parts of softLogout and ISO27001; '
+  'each hyphen and short dash as "-", composed letters, CO2 for CO₂.';
+
 create function rag.words(config regconfig, content text)
 returns tsvector
 language sql immutable security invoker set search_path = ''
 as $$
   select to_tsvector(config, case
     when content ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
-    then regexp_replace(regexp_replace(content, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
-      '[-/.:@&+<>~]+', ' ', 'g')
-    else regexp_replace(content, '[-/.:@&+<>~]+', ' ', 'g')
+    then regexp_replace(regexp_replace(text, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
+      '[-/.:@&+<>~\x1f]+', ' ', 'g')
+    else regexp_replace(text, '[-/.:@&+<>~\x1f]+', ' ', 'g')
   end)
-  from translate(normalize(words.content, nfc), '₀₁₂₃₄₅₆₇₈₉', '0123456789') as composed (content);
+  from rag.tokenized_text(content) as text;
 $$;
 
 comment on function rag.words is
   'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
   'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
-  'between words, are taken character by character. Letters with accents are composed, and CO₂ is CO2.';
+  'between words, are taken character by character.';
 
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
 as $$
   select found.parts[1]
-  from regexp_matches(lower(normalize(content, nfc)),
-    '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
+  from rag.tokenized_text(content) as text, regexp_matches(lower(text),
+    '([[:alnum:]]+(?:[-_./:@#&+\x1f]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
   where length(found.parts[1]) <= 200
   union all
   select ltrim(padded.parts[1], '0')
@@ -59,8 +79,37 @@ as $$
 $$;
 
 comment on function rag.identifiers is
-  'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
-  'C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+  'The identifiers in a text (rag.tokenized_text), in lower case, with repetitions: runs of letters and digits with '
+  'punctuation or U+001F inside, C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+
+create function rag.identifier_terms(config regconfig, content text)
+returns table (term text, place integer)
+language sql immutable security invoker set search_path = ''
+as $$
+  with identifier as materialized (
+    select name, row_number() over () as place from rag.identifiers(content) as name
+  )
+  select translate(identifier.name, chr(31), ''), identifier.place::integer + 1000000
+  from identifier
+  where identifier.name !~ '^[[:alnum:]_\x1f-]*[[:alpha:]][[:alnum:]_\x1f-]*$'
+  union all
+  select word.lexeme, position
+  from (
+    select string_agg(translate(joined.parts[1], '-_' || chr(31), ''), ' ' order by identifier.place, form.has_dashes)
+    from identifier
+    cross join (values (true), (false)) as form (has_dashes)
+    cross join regexp_matches(identifier.name, case when form.has_dashes
+      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as joined (parts)
+    where joined.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (joined.parts[1] ~ '[-_]')
+  ) as line (words)
+  cross join unnest(to_tsvector(config, line.words)) as word
+  cross join unnest(word.positions) as position;
+$$;
+
+comment on function rag.identifier_terms is
+  'The terms of the identifiers in a text, with a place that is the same in each language. Letters with hyphens and '
+  'underscores are a word: softLogout, soft-logout and soft_logout have the term of softlogout, ISO-27001 that of '
+  'ISO27001, MW30-Q5 those of MW30 and MW30Q5. Numbers and identifiers with other punctuation are terms as they stand.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -70,7 +119,7 @@ as $$
   from (
     select word.lexeme, cardinality(word.positions) from unnest(rag.words(config, content)) as word
     union all
-    select identifier, 1 from rag.identifiers(content) as identifier
+    select identifier.term, 1 from rag.identifier_terms(config, content) as identifier
   ) as found (term, occurrences)
   group by 1;
 $$;

@@ -151,18 +151,18 @@ begin
   cross join lateral (
     (select segments.* from rag.term_segments as segments where segments.org_id = org.id offset 0)
     union all
-    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model, 1,
-      tail.chunks, tail.length
+    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model,
+      count(*)::integer, sum(tail.chunks)::bigint, sum(tail.length)::bigint
     from rag.document_terms as tail
     where tail.org_id = org.id and tail.segment is null
-    offset 0)
+    group by 1, 2, 3, 4, 6, 7)
   ) as counted
   where index_totals.collection_ids is null or counted.collection_id = any (index_totals.collection_ids);
 end;
 $$;
 
 comment on function rag.index_totals is
-  'The segments of orgs, or of some of their collections, and the documents of their tails, each as a segment without an id.';
+  'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
 create function rag.term_counts(parts rag.term_segments[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)

@@ -49,16 +49,33 @@ begin
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
       unnest(word.positions) as position
   ), identifier as (
-    select identifiers.term, count(*) as occurrences
-    from rag.identifiers(query_text) as identifiers (term)
+    select found.term, -min(found.place) as slot, count(distinct found.place) as occurrences
+    from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
+    group by 1
+  ), neighbour as (
+    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. In a
+    -- longer query words without a number are left out, since each is a look-up in each segment.
+    select word.lexeme as term, -2000000 - min(position) as slot
+    from (
+      select string_agg(joined, ' ')
+      from (
+        select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
+      ) as line (words)
+      cross join generate_series(1, cardinality(line.words)) as first
+      cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
+      cross join array_to_string(line.words[first : last], '') as joined
+      where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)
+    ) as joined (words)
+    cross join unnest(configs) as languages (config)
+    cross join unnest(to_tsvector(languages.config, joined.words)) as word
+    cross join unnest(word.positions) as position
     group by 1
   ), part as (
     -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
     from (
-      select string_agg(repeat(identifier.term || ' ',
-        identifier.occurrences::integer * case when identifier.term ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
-      from identifier
+      select string_agg(repeat(name || ' ', case when name ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
+      from rag.identifiers(query_text) as name
     ) as joined (content)
     cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
@@ -69,8 +86,13 @@ begin
     where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
     group by word.term, word.config
     union all
-    select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
+    select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
+    union all
+    -- A document with MPXV5010DP has no part of it, so the whole weighs more than a part; one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1.5 else 0.25 end
+    from neighbour
+    where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
     select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
     from term
@@ -119,7 +141,8 @@ comment on function rag.parse_keyword_query is
   'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
-  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
+  'tried as one name.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)

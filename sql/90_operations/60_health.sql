@@ -1,4 +1,4 @@
--- The schema's version and the state of the worker's queues, for health checks.
+-- The schema's version, the state of the worker's queues and the length of the keyword index's tails, for health checks.
 
 create function rag.version()
 returns text
@@ -69,10 +69,32 @@ comment on function rag.queues is
   'those to a URL that does not respond are not due. removals: objects to be removed from Storage. sources: those '
   'that are due.';
 
+create function rag.keyword_tails(own uuid[])
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('documents', coalesce(sum(tail.documents), 0), 'chunks', coalesce(sum(tail.chunks), 0),
+    'longest_documents', coalesce(max(tail.documents), 0), 'longest_chunks', coalesce(max(tail.chunks), 0))
+  from (
+    select count(*) as documents, sum(waiting.chunks) as chunks
+    from (
+      select document_terms.org_id, document_terms.class, document_terms.chunks
+      from rag.document_terms
+      where document_terms.segment is null and document_terms.org_id = any (own)
+      limit 100000
+    ) as waiting
+    group by waiting.org_id, waiting.class
+  ) as tail;
+$$;
+
+comment on function rag.keyword_tails is
+  'The tails of the keyword index of these orgs: the numbers of documents and chunks in all of them and in the longest. At most '
+  '100,000 documents are counted, as in rag.queues.';
+
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
-  writes text, newest_function jsonb
+  writes text, newest_function jsonb, keyword_tails jsonb
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -110,6 +132,9 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
+      if is_admin then
+        keyword_tails := rag.keyword_tails(own);
+      end if;
     end if;
   end if;
   return next;
@@ -118,7 +143,7 @@ $$;
 
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
-  'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'all orgs. keyword_tails: the keyword index''s tails, of the orgs that the caller administers. functions_secret, for every '
+  'caller: whether the guarded functions accept this call (ok), or why not (unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
   'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
   'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';

@@ -5135,7 +5135,7 @@ comment on function public.rag_open_key is
   'case takes one index look-up.';
 
 -- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
--- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
+-- (INC-4821, softLogout, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
 create function rag.text_config(lang text)
 returns regconfig
@@ -5162,31 +5162,51 @@ comment on function rag.text_config is
   'Postgres'' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer for '
   'are searched by their words as they stand.';
 
+create function rag.tokenized_text(content text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  -- Between a letter in lower case and a capital, before the last capital of several, between letters and a final number.
+  -- iPhone, nDCG, PhD and i18n stay whole: a part has two letters or more, but for a capital before a word.
+  select regexp_replace(
+    regexp_replace(text, '([[:alnum:]][[:lower:]](?=[[:upper:]][[:alnum:]])|[[:upper:]0-9](?=[[:upper:]][[:lower:]]{2}))',
+      '\1' || chr(31), 'g'),
+    '(\m[[:alpha:]]{2,}(?=[0-9]+\M))', '\1' || chr(31), 'g')
+  from (
+    select case when content ~ '[₀-₉‐-–−]'
+      then translate(normalize(content, nfc), '₀₁₂₃₄₅₆₇₈₉‐‑‒–−', '0123456789-----') else normalize(content, nfc) end
+  ) as composed (text);
+$$;
+
+comment on function rag.tokenized_text is
+  'The text as keyword search reads it: with U+001F, which no text contains, between the parts of softLogout and ISO27001; '
+  'each hyphen and short dash as "-", composed letters, CO2 for CO₂.';
+
 create function rag.words(config regconfig, content text)
 returns tsvector
 language sql immutable security invoker set search_path = ''
 as $$
   select to_tsvector(config, case
     when content ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
-    then regexp_replace(regexp_replace(content, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
-      '[-/.:@&+<>~]+', ' ', 'g')
-    else regexp_replace(content, '[-/.:@&+<>~]+', ' ', 'g')
+    then regexp_replace(regexp_replace(text, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
+      '[-/.:@&+<>~\x1f]+', ' ', 'g')
+    else regexp_replace(text, '[-/.:@&+<>~\x1f]+', ' ', 'g')
   end)
-  from translate(normalize(words.content, nfc), '₀₁₂₃₄₅₆₇₈₉', '0123456789') as composed (content);
+  from rag.tokenized_text(content) as text;
 $$;
 
 comment on function rag.words is
   'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
   'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
-  'between words, are taken character by character. Letters with accents are composed, and CO₂ is CO2.';
+  'between words, are taken character by character.';
 
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
 as $$
   select found.parts[1]
-  from regexp_matches(lower(normalize(content, nfc)),
-    '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
+  from rag.tokenized_text(content) as text, regexp_matches(lower(text),
+    '([[:alnum:]]+(?:[-_./:@#&+\x1f]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
   where length(found.parts[1]) <= 200
   union all
   select ltrim(padded.parts[1], '0')
@@ -5195,8 +5215,37 @@ as $$
 $$;
 
 comment on function rag.identifiers is
-  'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
-  'C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+  'The identifiers in a text (rag.tokenized_text), in lower case, with repetitions: runs of letters and digits with '
+  'punctuation or U+001F inside, C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+
+create function rag.identifier_terms(config regconfig, content text)
+returns table (term text, place integer)
+language sql immutable security invoker set search_path = ''
+as $$
+  with identifier as materialized (
+    select name, row_number() over () as place from rag.identifiers(content) as name
+  )
+  select translate(identifier.name, chr(31), ''), identifier.place::integer + 1000000
+  from identifier
+  where identifier.name !~ '^[[:alnum:]_\x1f-]*[[:alpha:]][[:alnum:]_\x1f-]*$'
+  union all
+  select word.lexeme, position
+  from (
+    select string_agg(translate(joined.parts[1], '-_' || chr(31), ''), ' ' order by identifier.place, form.has_dashes)
+    from identifier
+    cross join (values (true), (false)) as form (has_dashes)
+    cross join regexp_matches(identifier.name, case when form.has_dashes
+      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as joined (parts)
+    where joined.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (joined.parts[1] ~ '[-_]')
+  ) as line (words)
+  cross join unnest(to_tsvector(config, line.words)) as word
+  cross join unnest(word.positions) as position;
+$$;
+
+comment on function rag.identifier_terms is
+  'The terms of the identifiers in a text, with a place that is the same in each language. Letters with hyphens and '
+  'underscores are a word: softLogout, soft-logout and soft_logout have the term of softlogout, ISO-27001 that of '
+  'ISO27001, MW30-Q5 those of MW30 and MW30Q5. Numbers and identifiers with other punctuation are terms as they stand.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -5206,7 +5255,7 @@ as $$
   from (
     select word.lexeme, cardinality(word.positions) from unnest(rag.words(config, content)) as word
     union all
-    select identifier, 1 from rag.identifiers(content) as identifier
+    select identifier.term, 1 from rag.identifier_terms(config, content) as identifier
   ) as found (term, occurrences)
   group by 1;
 $$;
@@ -5366,18 +5415,18 @@ begin
   cross join lateral (
     (select segments.* from rag.term_segments as segments where segments.org_id = org.id offset 0)
     union all
-    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model, 1,
-      tail.chunks, tail.length
+    (select tail.org_id, tail.collection_id, tail.owner_id, tail.class, null, tail.config, tail.embedding_model,
+      count(*)::integer, sum(tail.chunks)::bigint, sum(tail.length)::bigint
     from rag.document_terms as tail
     where tail.org_id = org.id and tail.segment is null
-    offset 0)
+    group by 1, 2, 3, 4, 6, 7)
   ) as counted
   where index_totals.collection_ids is null or counted.collection_id = any (index_totals.collection_ids);
 end;
 $$;
 
 comment on function rag.index_totals is
-  'The segments of orgs, or of some of their collections, and the documents of their tails, each as a segment without an id.';
+  'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
 create function rag.term_counts(parts rag.term_segments[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
@@ -5858,6 +5907,61 @@ comment on function rag.delete_terms_of_org is 'Trigger that deletes the documen
 
 create trigger delete_terms_of_org after delete on rag.orgs
   for each row execute function rag.delete_terms_of_org();
+
+-- Rebuilding of an org's keyword index, after a change of the tokenization or a repair. The command rebuild-keywords
+-- (local/operations/rebuild_keywords.py), which the operator runs with the database's own URL, calls the function until it
+-- returns null. Each call is a transaction: a search finds a document by its former terms or by its new ones.
+
+create function rag.rebuild_keywords(org_id uuid, after uuid)
+returns uuid
+language plpgsql volatile security invoker set search_path = '' set enable_seqscan = off
+as $$
+#variable_conflict use_variable
+declare
+  -- Writers of these documents wait until the call ends, which takes seconds.
+  most_chunks constant integer := 1000;
+  document_ids uuid[];
+begin
+  select array_agg(part.id order by part.id) into document_ids
+  from (
+    select next.id, sum(next.chunks) over (order by next.id) - next.chunks as before
+    from (
+      select documents.id, (
+          select count(*) from rag.chunks where chunks.org_id = org_id and chunks.document_id = documents.id
+        ) as chunks
+      from rag.documents
+      where documents.org_id = org_id and documents.id > after
+      order by documents.id
+      limit most_chunks
+    ) as next
+  ) as part
+  where part.before < most_chunks;
+  if document_ids is not null then
+    perform rag.index_words(org_id, document_ids);
+    return document_ids[cardinality(document_ids)];
+  end if;
+
+  -- Every document has left its former segment. What remains belongs to no document.
+  perform rag.remove_words(org_id, array(
+    select stale.document_id
+    from rag.document_terms as stale
+    where stale.org_id = org_id and not exists (
+      select from rag.documents where documents.org_id = org_id and documents.id = stale.document_id)));
+  delete from rag.term_blocks as stale
+  where stale.org_id = org_id and not exists (
+    select from rag.document_terms as present
+    where present.org_id = org_id and present.class = stale.class and present.segment = stale.segment);
+  delete from rag.term_segments as stale
+  where stale.org_id = org_id and not exists (
+    select from rag.document_terms as present
+    where present.org_id = org_id and present.class = stale.class and present.segment = stale.segment);
+  return null;
+end;
+$$;
+
+comment on function rag.rebuild_keywords is
+  'Write the terms of an org''s next documents anew, by id, of about 1,000 chunks. Returns the id of the last one; null '
+  'after the last call, which removes what belongs to no document.';
 
 -- Removals: a queue of objects of Supabase Storage to delete, because no document has them: announced uploads without a
 -- document, and objects of deleted documents. A removal is written in the transaction that causes it. The worker
@@ -8556,16 +8660,33 @@ begin
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
       unnest(word.positions) as position
   ), identifier as (
-    select identifiers.term, count(*) as occurrences
-    from rag.identifiers(query_text) as identifiers (term)
+    select found.term, -min(found.place) as slot, count(distinct found.place) as occurrences
+    from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
+    group by 1
+  ), neighbour as (
+    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. In a
+    -- longer query words without a number are left out, since each is a look-up in each segment.
+    select word.lexeme as term, -2000000 - min(position) as slot
+    from (
+      select string_agg(joined, ' ')
+      from (
+        select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
+      ) as line (words)
+      cross join generate_series(1, cardinality(line.words)) as first
+      cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
+      cross join array_to_string(line.words[first : last], '') as joined
+      where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)
+    ) as joined (words)
+    cross join unnest(configs) as languages (config)
+    cross join unnest(to_tsvector(languages.config, joined.words)) as word
+    cross join unnest(word.positions) as position
     group by 1
   ), part as (
     -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
     from (
-      select string_agg(repeat(identifier.term || ' ',
-        identifier.occurrences::integer * case when identifier.term ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
-      from identifier
+      select string_agg(repeat(name || ' ', case when name ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
+      from rag.identifiers(query_text) as name
     ) as joined (content)
     cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
@@ -8576,8 +8697,13 @@ begin
     where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
     group by word.term, word.config
     union all
-    select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
+    select identifier.term, identifier.slot, null, null, identifier.occurrences / 2.0
     from identifier
+    union all
+    -- A document with MPXV5010DP has no part of it, so the whole weighs more than a part; one with softLogout has all.
+    select neighbour.term, neighbour.slot, null, null, case when neighbour.term ~ '[0-9]' then 1.5 else 0.25 end
+    from neighbour
+    where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
     select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
     from term
@@ -8626,7 +8752,8 @@ comment on function rag.parse_keyword_query is
   'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
-  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
+  'tried as one name.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -14737,7 +14864,7 @@ comment on function public.rag_stats is
   'relations. A key that is bound to a collection gets the totals of the collection, without users and calls. PT403 '
   'for a caller who administers no org.';
 
--- The schema's version and the state of the worker's queues, for health checks.
+-- The schema's version, the state of the worker's queues and the length of the keyword index's tails, for health checks.
 
 create function rag.version()
 returns text
@@ -14808,10 +14935,32 @@ comment on function rag.queues is
   'those to a URL that does not respond are not due. removals: objects to be removed from Storage. sources: those '
   'that are due.';
 
+create function rag.keyword_tails(own uuid[])
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('documents', coalesce(sum(tail.documents), 0), 'chunks', coalesce(sum(tail.chunks), 0),
+    'longest_documents', coalesce(max(tail.documents), 0), 'longest_chunks', coalesce(max(tail.chunks), 0))
+  from (
+    select count(*) as documents, sum(waiting.chunks) as chunks
+    from (
+      select document_terms.org_id, document_terms.class, document_terms.chunks
+      from rag.document_terms
+      where document_terms.segment is null and document_terms.org_id = any (own)
+      limit 100000
+    ) as waiting
+    group by waiting.org_id, waiting.class
+  ) as tail;
+$$;
+
+comment on function rag.keyword_tails is
+  'The tails of the keyword index of these orgs: the numbers of documents and chunks in all of them and in the longest. At most '
+  '100,000 documents are counted, as in rag.queues.';
+
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer,
-  writes text, newest_function jsonb
+  writes text, newest_function jsonb, keyword_tails jsonb
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14849,6 +14998,9 @@ begin
     -- Counting takes seconds, which a browser could use to occupy connections.
     if not rag.is_direct_call() then
       queues := rag.queues(case when not is_worker then own end);
+      if is_admin then
+        keyword_tails := rag.keyword_tails(own);
+      end if;
     end if;
   end if;
   return next;
@@ -14857,8 +15009,8 @@ $$;
 
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
-  'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
+  'all orgs. keyword_tails: the keyword index''s tails, of the orgs that the caller administers. functions_secret, for every '
+  'caller: whether the guarded functions accept this call (ok), or why not (unset, wrong). orgs: the number of the caller''s orgs. writes, for every caller: ok; standby: the database takes none; '
   'off_by_default: only in transactions that ask for them, as PostgREST''s do. newest_function, for every caller: the exposed function '
   'that was created last, which an older schema cache of PostgREST lacks. This function is not guarded, so that it can report the secret.';
 

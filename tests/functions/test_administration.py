@@ -31,6 +31,7 @@ from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of, platform_error, proxy_to, services_with
 from tests.functions.platform_chat_client import reply_of
 from tests.functions.search_workspace import OUTAGE, put
+from tests.sql import passages
 from tests.stand_in_server import Reply, Request, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
@@ -82,6 +83,20 @@ def test_the_platform_health_serves_an_admin_s_details(people: People, no_jobs: 
     nothing = {"waiting": 0, "running": 0, "oldest_seconds": None}
     queues = ("documents", "extractions", "deliveries", "removals", "sources")
     assert details["queue"] == dict.fromkeys(queues, nothing)
+    sizes = ("documents", "chunks", "longest_documents", "longest_chunks")
+    assert details["keyword_tails"] == dict.fromkeys(sizes, 0)
+
+
+def test_an_admin_sees_the_tails_of_the_keyword_index_of_the_own_orgs(people: People, world: World):
+    passages.put(world, people.ann, "one", "two")
+    passages.put(world, people.ann, "one", collection="notes")
+    passages.put(world, people.alf, "one", private=True)
+    passages.put_many(world, world.user(people.bolt), ["one"] * 7)
+    assert get(people.ada, HEALTH)["details"]["keyword_tails"] == {
+        "documents": 3, "chunks": 4, "longest_documents": 1, "longest_chunks": 2,
+    }  # fmt: skip
+    passages.put_many(world, people.ann, ["one"] * 40)
+    assert get(people.ada, HEALTH)["details"]["keyword_tails"]["documents"] == 2
 
 
 def test_only_admins_see_details_and_only_of_their_own_queue(people: People, world: World, no_jobs: None):

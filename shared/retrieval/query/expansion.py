@@ -1,4 +1,4 @@
-"""Query expansion by rules: removes filler phrases, adds other forms of names and abbreviations."""
+"""Query expansion by rules: removes filler phrases, adds other forms of abbreviations."""
 
 import re
 from collections.abc import Iterator
@@ -27,8 +27,6 @@ class Expansion:
 
 # A whole word, not part of a path, an address or a longer name.
 _BEGIN, _END = r"(?<![\w./:@#+&=-])", r"(?![\w@#=]|[-./:+&]\w)"
-_WORD = re.compile(rf"{_BEGIN}[^\W_]\w*{_END}")
-_SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+")
 # Keys have no hyphens: their use varies.
 _OTHERS = (
     {short.lower(): long for short, long in ABBREVIATIONS.items()}
@@ -57,20 +55,11 @@ def expand(question: str) -> Expansion:
 
 
 def _other_forms(text: str) -> Iterator[str]:
-    """In the order of the text, those of names first."""
-    for match in _WORD.finditer(text):
-        if parts := parts_of(match.group()):
-            yield parts
+    """In the order of the text."""
     for match in _ABBREVIATION.finditer(text):
         form = " ".join(re.split(r"[\s-]+", match.group().lower()))
         if form not in _CAPITALS or match.group().isupper():
             yield _OTHERS[form]
-
-
-def parts_of(name: str) -> str | None:
-    """BillingService becomes billing service; None for a single word."""
-    parts = [part.lower() for part in _SEAM.split(name) if len(part) > 1 and not part.isdigit()]
-    return " ".join(parts) if len(parts) > 1 else None
 
 
 def _has(text: str, form: str) -> bool:

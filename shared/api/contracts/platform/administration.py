@@ -95,13 +95,24 @@ class Queue(BaseModel):
     sources: QueueLength
 
 
+class KeywordTails(BaseModel):
+    """Documents of the admin's orgs that are in no segment of the keyword index yet, and their chunks: in all
+    tails, and in the longest. Counted up to 100,000 documents."""
+
+    documents: int
+    chunks: int
+    longest_documents: int
+    longest_chunks: int
+
+
 class Details(BaseModel):
-    """`queue` is null while the database does not accept the functions secret."""
+    """`queue` and `keyword_tails` are null while the database does not accept the functions secret."""
 
     database: Database
     embedding: Embedding
     gateway: Gateway
     queue: Queue | None
+    keyword_tails: KeywordTails | None
 
 
 class Health(ResponseModel):
