@@ -280,7 +280,8 @@ def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People)
 def test_changes_of_many_documents_rewrite_each_block_once(world: World, people: People):
     """One by one, they would rewrite the blocks for each document."""
     # Reads: the block of each term, and each block three times.
-    texts = [f"common thing{number % 7} thing{number}" for number in range(300)]
+    letters = [str(number).translate(str.maketrans("0123456789", "abcdefghij")) for number in range(300)]
+    texts = [f"common thing{letters[number % 7]} thing{letters[number]}" for number in range(300)]
     ids = [f"n{number}" for number in range(300)]
 
     def put(title: str, names: list[str]) -> None:
