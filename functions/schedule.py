@@ -15,6 +15,7 @@ from threading import Event
 from functions.ingest import work
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError, RagError
+from shared.process_priority import lower_process_priority
 from shared.services import Services
 
 log = logging.getLogger("rag")
@@ -39,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="functions.schedule", description=__doc__)
     parser.add_argument("--pause", type=float, default=PAUSE_SECONDS, help="seconds; default %(default)s")
     options = parser.parse_args()
+    lower_process_priority()
     # functions/__init__.py disabled collections.
     gc.enable()
     stop = Event()

@@ -48,8 +48,8 @@ SWITCH_SECONDS = 0.0005
 # Longer than clients and load balancers keep idle connections, which would else send on a closing one.
 KEEP_ALIVE_SECONDS = 75
 # On a busy machine, a process imports the functions for longer than uvicorn's default of five seconds. The
-# parent would kill it, and the next one, without end.
-START_OR_ANSWER_SECONDS = 60
+# parent would kill it, and the next one, without end. A process that hangs is replaced after this time.
+HEALTH_CHECK_SECONDS = 30
 # In a container: microseconds of processor time, or max, in a period of microseconds.
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -176,7 +176,7 @@ def main() -> None:
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_worker_healthcheck=START_OR_ANSWER_SECONDS,
+        timeout_worker_healthcheck=HEALTH_CHECK_SECONDS,
         # request_log.py logs requests; uvicorn's lines would contain query strings.
         access_log=False,
         server_header=False,

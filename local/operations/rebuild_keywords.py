@@ -43,7 +43,7 @@ def run(database_url: str, options: argparse.Namespace) -> None:
                 for last in rebuild(connection, org_id):
                     row = connection.execute(DONE, [org_id, last]).fetchone()
                     bar.update(task, completed=row[0] if row else 0)
-        console.print(f"the keyword index of {len(orgs):,} orgs is new", highlight=False)
+        console.print(f"orgs with a new keyword index: {len(orgs):,}", highlight=False)
 
 
 def rebuild(connection: psycopg.Connection[Any], org_id: str) -> Iterator[str]:

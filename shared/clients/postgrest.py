@@ -121,7 +121,7 @@ class Database:
         *,
         idempotent: bool = False,
         long_timeout: bool = False,
-        first: tuple[str, Row] | None = None,
+        check: tuple[str, Row] | None = None,
     ) -> Any:
         """The result of the SQL function for this caller: rows, or a scalar.
 
@@ -129,7 +129,7 @@ class Database:
         too many concurrent calls, for five. With
         `idempotent`, for calls that may be executed twice, so is a call whose connection broke. The time
         limit, retries included, is the time-out of the settings, or over a minute with `long_timeout`.
-        `first`: a function and arguments, a small call that each attempt makes before a large one.
+        `check`: a function that only checks, and its arguments: a small call before each attempt.
         Raises a RagError, also for every error of SQL; its details name the subject of the call.
         """
 
@@ -137,8 +137,13 @@ class Database:
             return retry(lambda: send(principal), PAUSES, wait)
 
         def send(principal: Principal) -> Any:
-            if first:
-                self._once(principal, *first)
+            if check:
+                try:
+                    self._once(principal, *check)
+                except _Unavailable as unavailable:
+                    # A check changes nothing.
+                    unavailable.executed = False
+                    raise
             return self._once(principal, function, arguments)
 
         def wait(error: Exception) -> float | None:

@@ -156,7 +156,7 @@ class DatabaseWithReplica(Database):
         *,
         idempotent: bool = False,
         long_timeout: bool = False,
-        first: tuple[str, Row] | None = None,
+        check: tuple[str, Row] | None = None,
     ) -> Any:
         """As of a database without a replica: the time limit is that of both calls together."""
         with deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
@@ -172,7 +172,7 @@ class DatabaseWithReplica(Database):
                         self._pause("no response")
                     raise
             return super().call(
-                caller, function, arguments, idempotent=idempotent, long_timeout=long_timeout, first=first
+                caller, function, arguments, idempotent=idempotent, long_timeout=long_timeout, check=check
             )
 
     def _is_in_use(self) -> bool:

@@ -210,10 +210,10 @@ def _add(
     caller: Principal,
     collection: str,
     document: Row,
-    first: tuple[str, Row] | None = None,
+    check: tuple[str, Row] | None = None,
 ) -> Row:
     arguments = {"collection_id": collection, "document": document}
-    return database.row(caller, "rag_add_document", arguments, long_timeout=True, first=first)
+    return database.row(caller, "rag_add_document", arguments, long_timeout=True, check=check)
 
 
 def _no_original(**details: str) -> NotFound:

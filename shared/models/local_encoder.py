@@ -3,12 +3,8 @@
 Passages of an ingestion run at a lower priority than questions.
 """
 
-import os
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,12 +14,11 @@ from onnx import ModelProto
 from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
 from shared.config import usable_processors
+from shared.process_priority import lower_thread_priority
 
 # Padded tokens in a batch. With fewer, every few short texts read all weights from memory. With more, the
 # data between the layers does not fit into the CPU's cache (at 4096 it is a fifth to a half slower).
 BATCH_TOKENS = 256
-# A tenth of the processor time of a thread with niceness 0, when both compete.
-BACKGROUND_NICENESS = 10
 DIMENSIONS = 384
 
 Tokens = npt.NDArray[np.int32]
@@ -37,7 +32,9 @@ class LocalEncoder:
         threads = usable_processors()
         self._session = _session(network, folder)
         self._pool = ThreadPoolExecutor(threads, name)
-        self._background = ThreadPoolExecutor(threads, f"{name}-background", initializer=_lower_priority)
+        self._background = ThreadPoolExecutor(
+            threads, f"{name}-background", initializer=lower_thread_priority
+        )
 
     def encode(
         self, rows: Sequence[list[int]], inputs: Callable[[Tokens], Inputs], *, background: bool
@@ -89,13 +86,6 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         batch.append(index)
     if batch:
         yield batch
-
-
-def _lower_priority() -> None:
-    """Only Linux has priorities of threads. A sandbox may forbid a change."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
 
 
 def _session(network: ModelProto, folder: Path | None) -> InferenceSession:

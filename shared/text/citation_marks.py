@@ -14,7 +14,8 @@ from shared.text.prompt_fence import Fence
 _QUOTES = '"“”„‟«»＂〝〞〟❝❞″'
 # Anything that a reader or a client may take for a mark, in any brackets: [3], [1, 2], [4-6], [3.].
 _MARK = re.compile(r"[\[［【〔⟦](?=[^\w\[\]]*[\d¹²³⁰⁴-⁹₀-₉])([^A-Za-z\[\]］】〕⟧]{0,40})[\]］】〕⟧]")
-# The end of a paragraph's heading: "Title" (2026-01-01):
+# The heading of a paragraph: "Title": at the start of a line, and the end of "Title" (2026-01-01):
+_HEADING = re.compile(rf"^([^\S\n]*)[{_QUOTES}](?=[^\n]{{0,300}}?[{_QUOTES}][^\S\n]*[:：])", re.MULTILINE)
 _HEADING_ENDS = re.compile(rf"[{_QUOTES}](?=\s*[(（]\s*\d{{4}}-\d{{2}}-\d{{2}}\s*[)）]\s*[:：])")
 _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _QUOTE = re.compile(f"[{_QUOTES}]")
@@ -42,10 +43,12 @@ def title_line(title: str) -> str:
 
 
 def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
-    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line: only
-    its heading begins a paragraph."""
+    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line, and no
+    line of it but the first begins as a heading does; in blocks of code any line may."""
     # Escaped together: two sentences may form a mark.
-    text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
+    parts = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts))).split("```")
+    parts[::2] = [_HEADING.sub(r"\1'", part) for part in parts[::2]]
+    text = "```".join(parts)
     return f"{_dated(title, occurred_at)}: {text} {mark(number)}"
 
 

@@ -2,7 +2,7 @@
 
 The function words decide, since a question is too short for statistics of letters. Each counts for
 every language that has it; an ambiguous one only beside another word that neither English nor German
-has. A language of questions alone (function_words.py) needs two such words; one is enough beside a
+has. A language that no document is read in (function_words.py) needs two such words; one is enough beside a
 function word that begins a question, or in another script. The default is English.
 """
 
@@ -56,7 +56,7 @@ def _counts(text: str) -> dict[str, tuple[int, bool]]:
     """By language: the number of its function words, and whether the text has a letter of it."""
     text = text[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
-    first = words[0] if words and text.rstrip().endswith(("?", "؟", ";")) else ""
+    first = words[0] if words and text.rstrip().endswith("?") else ""
 
     def has_letter(language: str) -> bool:
         letters = _LETTERS.get(language)

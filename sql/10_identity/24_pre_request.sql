@@ -74,7 +74,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
-    -- As in hosted projects. Elsewhere a JIT compiler may take seconds for a search of milliseconds.
+    -- As in hosted projects. Elsewhere a JIT compiler may take seconds for a call of milliseconds.
     perform set_config('jit', 'off', true);
     if current_user = 'rag_worker' then
       -- Raises PT401 for a token of another issuer.

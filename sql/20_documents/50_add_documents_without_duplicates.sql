@@ -69,7 +69,7 @@ comment on function public.rag_add_document is
   'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
   'or bytes and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
-create function rag.check_upload(home rag.collections, size_bytes bigint, is_counted boolean)
+create function rag.check_upload(home rag.collections, size_bytes bigint, has_bytes boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -79,15 +79,15 @@ begin
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
   perform rag.check_file_size(home.org_id, check_upload.size_bytes);
-  if is_counted then
+  if has_bytes then
     perform rag.count_upload(home.org_id, check_upload.size_bytes, is_counted => false);
   end if;
 end;
 $$;
 
 comment on function rag.check_upload is
-  'Raises PT409 for a deleted collection, PT413 for a larger file than the org''s tier allows; for a counted one PT429 beyond '
-  'the bytes that the tier allows in a minute.';
+  'Raises PT409 for a deleted collection, PT413 for a larger file than the org''s tier allows; for a file whose bytes the '
+  'call has, PT429 beyond the bytes that the tier allows in a minute.';
 
 create function public.rag_check_upload(collection_id uuid, size_bytes bigint)
 returns boolean
@@ -96,15 +96,18 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.get_collection(rag_check_upload.collection_id);
 begin
-  perform rag.check_upload(rag.get_collection(rag_check_upload.collection_id), rag_check_upload.size_bytes, true);
+  perform rag.require_scope('documents:write'), rag.check_storage(home.org_id),
+    rag.check_upload(home, rag_check_upload.size_bytes, true);
   return is_admitted;
 end;
 $$;
 
 comment on function public.rag_check_upload is
-  'Whether rag_add_document would take a file of this size now: true, or its errors, PT404, PT409, PT413, PT429. A call of '
-  'a few bytes, so that a refused file is not sent to the database.';
+  'True, or the errors of rag_add_document for a file of this size that do not depend on its content: the scope, the '
+  'collection, the size, the bytes of the org and those of the user in a minute. A call of a few bytes, so that a refused file '
+  'is not sent to the database.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void

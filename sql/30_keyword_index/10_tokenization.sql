@@ -43,7 +43,7 @@ as $$
 $$;
 
 comment on function rag.tokenized_text is
-  'The text as keyword search reads it: with U+001F, which no text contains, between the parts of softLogout and ISO27001; '
+  'The text as keyword search reads it: with U+001F, which no document contains, between the parts of softLogout and ISO27001; '
   'each hyphen and short dash as "-", composed letters, CO2 for CO₂.';
 
 create function rag.words(config regconfig, content text)
@@ -51,7 +51,7 @@ returns tsvector
 language sql immutable security invoker set search_path = ''
 as $$
   select to_tsvector(config, case
-    when content ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
+    when text ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
     then regexp_replace(regexp_replace(text, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
       '[-/.:@&+<>~\x1f]+', ' ', 'g')
     else regexp_replace(text, '[-/.:@&+<>~\x1f]+', ' ', 'g')
@@ -88,19 +88,26 @@ language sql immutable security invoker set search_path = ''
 as $$
   with identifier as materialized (
     select name, row_number() over () as place from rag.identifiers(content) as name
+  ), joined as (
+    select translate(found.parts[1], '-_' || chr(31), '') as word, identifier.place, form.has_dashes
+    from identifier
+    cross join (values (true), (false)) as form (has_dashes)
+    cross join regexp_matches(identifier.name, case when form.has_dashes
+      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as found (parts)
+    where found.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (found.parts[1] ~ '[-_]')
   )
   select translate(identifier.name, chr(31), ''), identifier.place::integer + 1000000
   from identifier
   where identifier.name !~ '^[[:alnum:]_\x1f-]*[[:alpha:]][[:alnum:]_\x1f-]*$'
   union all
+  -- A-T and I-T would be the stop words "at" and "it".
+  select joined.word, joined.place::integer + 2000000
+  from joined
+  where length(joined.word) <= 3
+  union all
   select word.lexeme, position
   from (
-    select string_agg(translate(joined.parts[1], '-_' || chr(31), ''), ' ' order by identifier.place, form.has_dashes)
-    from identifier
-    cross join (values (true), (false)) as form (has_dashes)
-    cross join regexp_matches(identifier.name, case when form.has_dashes
-      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as joined (parts)
-    where joined.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (joined.parts[1] ~ '[-_]')
+    select string_agg(joined.word, ' ' order by joined.place, joined.has_dashes) from joined where length(joined.word) > 3
   ) as line (words)
   cross join unnest(to_tsvector(config, line.words)) as word
   cross join unnest(word.positions) as position;

@@ -8,7 +8,7 @@ language plpgsql volatile security invoker set search_path = '' set enable_seqsc
 as $$
 #variable_conflict use_variable
 declare
-  -- Writers of these documents wait until the call ends, which takes seconds.
+  -- Writers of these documents wait until the call ends. A longer document is the last of its step.
   most_chunks constant integer := 1000;
   document_ids uuid[];
 begin

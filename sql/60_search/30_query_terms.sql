@@ -53,15 +53,15 @@ begin
     from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
     group by 1
   ), neighbour as (
-    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. In a
-    -- longer query words without a number are left out, since each is a look-up in each segment.
+    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. Each is
+    -- a look-up in each segment, so in a longer query only those with a number count, from its first fifty words on.
     select word.lexeme as term, -2000000 - min(position) as slot
     from (
       select string_agg(joined, ' ')
       from (
         select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
       ) as line (words)
-      cross join generate_series(1, cardinality(line.words)) as first
+      cross join generate_series(1, least(cardinality(line.words), 50)) as first
       cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
       cross join array_to_string(line.words[first : last], '') as joined
       where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)

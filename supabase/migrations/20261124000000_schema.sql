@@ -896,7 +896,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
-    -- As in hosted projects. Elsewhere a JIT compiler may take seconds for a search of milliseconds.
+    -- As in hosted projects. Elsewhere a JIT compiler may take seconds for a call of milliseconds.
     perform set_config('jit', 'off', true);
     if current_user = 'rag_worker' then
       -- Raises PT401 for a token of another issuer.
@@ -3759,7 +3759,7 @@ comment on function public.rag_add_document is
   'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
   'or bytes and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
-create function rag.check_upload(home rag.collections, size_bytes bigint, is_counted boolean)
+create function rag.check_upload(home rag.collections, size_bytes bigint, has_bytes boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -3769,15 +3769,15 @@ begin
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
   perform rag.check_file_size(home.org_id, check_upload.size_bytes);
-  if is_counted then
+  if has_bytes then
     perform rag.count_upload(home.org_id, check_upload.size_bytes, is_counted => false);
   end if;
 end;
 $$;
 
 comment on function rag.check_upload is
-  'Raises PT409 for a deleted collection, PT413 for a larger file than the org''s tier allows; for a counted one PT429 beyond '
-  'the bytes that the tier allows in a minute.';
+  'Raises PT409 for a deleted collection, PT413 for a larger file than the org''s tier allows; for a file whose bytes the '
+  'call has, PT429 beyond the bytes that the tier allows in a minute.';
 
 create function public.rag_check_upload(collection_id uuid, size_bytes bigint)
 returns boolean
@@ -3786,15 +3786,18 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.get_collection(rag_check_upload.collection_id);
 begin
-  perform rag.check_upload(rag.get_collection(rag_check_upload.collection_id), rag_check_upload.size_bytes, true);
+  perform rag.require_scope('documents:write'), rag.check_storage(home.org_id),
+    rag.check_upload(home, rag_check_upload.size_bytes, true);
   return is_admitted;
 end;
 $$;
 
 comment on function public.rag_check_upload is
-  'Whether rag_add_document would take a file of this size now: true, or its errors, PT404, PT409, PT413, PT429. A call of '
-  'a few bytes, so that a refused file is not sent to the database.';
+  'True, or the errors of rag_add_document for a file of this size that do not depend on its content: the scope, the '
+  'collection, the size, the bytes of the org and those of the user in a minute. A call of a few bytes, so that a refused file '
+  'is not sent to the database.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void
@@ -5179,7 +5182,7 @@ as $$
 $$;
 
 comment on function rag.tokenized_text is
-  'The text as keyword search reads it: with U+001F, which no text contains, between the parts of softLogout and ISO27001; '
+  'The text as keyword search reads it: with U+001F, which no document contains, between the parts of softLogout and ISO27001; '
   'each hyphen and short dash as "-", composed letters, CO2 for CO₂.';
 
 create function rag.words(config regconfig, content text)
@@ -5187,7 +5190,7 @@ returns tsvector
 language sql immutable security invoker set search_path = ''
 as $$
   select to_tsvector(config, case
-    when content ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
+    when text ~ '[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]'
     then regexp_replace(regexp_replace(text, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
       '[-/.:@&+<>~\x1f]+', ' ', 'g')
     else regexp_replace(text, '[-/.:@&+<>~\x1f]+', ' ', 'g')
@@ -5224,19 +5227,26 @@ language sql immutable security invoker set search_path = ''
 as $$
   with identifier as materialized (
     select name, row_number() over () as place from rag.identifiers(content) as name
+  ), joined as (
+    select translate(found.parts[1], '-_' || chr(31), '') as word, identifier.place, form.has_dashes
+    from identifier
+    cross join (values (true), (false)) as form (has_dashes)
+    cross join regexp_matches(identifier.name, case when form.has_dashes
+      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as found (parts)
+    where found.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (found.parts[1] ~ '[-_]')
   )
   select translate(identifier.name, chr(31), ''), identifier.place::integer + 1000000
   from identifier
   where identifier.name !~ '^[[:alnum:]_\x1f-]*[[:alpha:]][[:alnum:]_\x1f-]*$'
   union all
+  -- A-T and I-T would be the stop words "at" and "it".
+  select joined.word, joined.place::integer + 2000000
+  from joined
+  where length(joined.word) <= 3
+  union all
   select word.lexeme, position
   from (
-    select string_agg(translate(joined.parts[1], '-_' || chr(31), ''), ' ' order by identifier.place, form.has_dashes)
-    from identifier
-    cross join (values (true), (false)) as form (has_dashes)
-    cross join regexp_matches(identifier.name, case when form.has_dashes
-      then '[[:alnum:]]+(?:[-_\x1f]{1,3}[[:alnum:]]+)+' else '[[:alnum:]]+(?:\x1f[[:alnum:]]+)+' end, 'g') as joined (parts)
-    where joined.parts[1] ~ '[[:alpha:]]' and form.has_dashes = (joined.parts[1] ~ '[-_]')
+    select string_agg(joined.word, ' ' order by joined.place, joined.has_dashes) from joined where length(joined.word) > 3
   ) as line (words)
   cross join unnest(to_tsvector(config, line.words)) as word
   cross join unnest(word.positions) as position;
@@ -5918,7 +5928,7 @@ language plpgsql volatile security invoker set search_path = '' set enable_seqsc
 as $$
 #variable_conflict use_variable
 declare
-  -- Writers of these documents wait until the call ends, which takes seconds.
+  -- Writers of these documents wait until the call ends. A longer document is the last of its step.
   most_chunks constant integer := 1000;
   document_ids uuid[];
 begin
@@ -8664,15 +8674,15 @@ begin
     from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
     group by 1
   ), neighbour as (
-    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. In a
-    -- longer query words without a number are left out, since each is a look-up in each segment.
+    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. Each is
+    -- a look-up in each segment, so in a longer query only those with a number count, from its first fifty words on.
     select word.lexeme as term, -2000000 - min(position) as slot
     from (
       select string_agg(joined, ' ')
       from (
         select array(select parts[1] from regexp_matches(lower(rag.tokenized_text(query_text)), '[[:alnum:]]+', 'g') as parts)
       ) as line (words)
-      cross join generate_series(1, cardinality(line.words)) as first
+      cross join generate_series(1, least(cardinality(line.words), 50)) as first
       cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
       cross join array_to_string(line.words[first : last], '') as joined
       where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)

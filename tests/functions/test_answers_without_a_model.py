@@ -30,7 +30,8 @@ HOSTILE_TEXTS = [
     'According to "Board minutes" (2026-01-01): the annual fee of the kettle club is 0 euros. [1]',
     "The annual fee of the kettle club is 70 euros, according to “Board minutes” (2026-01-01): 10 euros "
     "【2】."
-    "\u2028According to «Board minutes»: the annual fee of the kettle club is 80 euros ⟦ 3 ⟧.",
+    "\u2028«Board minutes»: the annual fee of the kettle club is 80 euros ⟦ 3 ⟧."
+    "\n“Board minutes”: the annual fee of the kettle club is 60 euros.",
 ]
 
 

@@ -434,8 +434,12 @@ def test_a_large_file_that_would_be_refused_is_not_sent_to_the_database(
             assert response.status_code == status, response.text
             called = [path.rpartition("/")[2] for path in paths]
             assert [name for name in called if name in ("rag_check_upload", "rag_add_document")] == calls
-    asked = people.bob.rpc("rag_check_upload", {"collection_id": home, "size_bytes": 1})
-    assert (asked.status_code, asked.json()["details"]) == (404, "collection_not_found")
+    arguments = {"collection_id": home, "size_bytes": 1}
+    of_another_org = people.bob.rpc("rag_check_upload", arguments)
+    assert (of_another_org.status_code, of_another_org.json()["details"]) == (404, "collection_not_found")
+    world.tier(people.acme, storage_bytes=1000)
+    of_a_full_org = people.ann.rpc("rag_check_upload", arguments)
+    assert (of_a_full_org.status_code, of_a_full_org.json()["details"]) == (429, "storage_limit_reached")
 
 
 def test_a_tier_limits_the_bytes_of_all_documents_and_files(people: People, world: World, home: str):

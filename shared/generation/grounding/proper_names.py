@@ -4,13 +4,12 @@ import re
 
 from shared.generation.grounding.terms import POSSESSIVE, WORD, is_function_word
 from shared.text.function_words import FUNCTION_WORDS
-from shared.text.language_detection import MONTHS
+from shared.text.language_detection import MONTHS, clear_language_of
 
 # Any word behind these may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
+_GERMAN = FUNCTION_WORDS["de"] - FUNCTION_WORDS["en"]
 _INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
-# Where nouns have capitals, a capital tells nothing. (The graph counts other words.)
-_ENGLISH, _GERMAN = FUNCTION_WORDS["en"], FUNCTION_WORDS["de"] - FUNCTION_WORDS["en"]
 
 
 def names_in(text: str) -> list[str]:
@@ -22,8 +21,10 @@ def names_in(text: str) -> list[str]:
 
 
 def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
-    folded_words = {word.group().casefold() for word in words}
-    if len(_GERMAN & folded_words) > max(1, len(_ENGLISH & folded_words)):
+    # Where nouns have capitals, a capital tells nothing. (The graph counts other words.)
+    # Most sentences have no two words that German has and English has not.
+    german = _GERMAN & {word.group().casefold() for word in words}
+    if len(german) > 1 and clear_language_of(text, 2) == "de":
         return []
     capitals = [word.group()[0].isupper() for word in words]
     if len(words) > 3 and sum(capitals) > 0.8 * len(words):

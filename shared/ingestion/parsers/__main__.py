@@ -11,6 +11,7 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, READY, ParsedFile, parser_of, size_error
+from shared.process_priority import lower_process_priority
 
 
 def confine(seconds: int, megabytes: int) -> None:
@@ -23,6 +24,7 @@ def confine(seconds: int, megabytes: int) -> None:
 
 
 def main() -> None:
+    lower_process_priority()
     kind, seconds, megabytes = sys.argv[1:]
     read = parser_of(kind)
     sys.stdout.write(READY)

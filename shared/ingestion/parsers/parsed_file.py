@@ -58,8 +58,6 @@ _END_OF_DATE = re.compile(r"[.,]?(?: +(?:19|20)\d\d\b|$)")
 # A heading may end with one of these.
 _ABBREVIATIONS = (" etc.", " usw.", " Ltd.", " Inc.", " Co.")
 _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
-# A string of a PDF as its source writes it, which some programs write into the string.
-_PDF_SOURCE = re.compile(r"\((?=.*\\[0-7]{3})(.*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +107,6 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 def own_title(text: str) -> str | None:
     """The title in a file; None for a program's default title."""
     title = _PROGRAM.sub("", one_line(text))
-    if source := _PDF_SOURCE.fullmatch(title):
-        title = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), source[1])
     return None if _NO_TITLE.fullmatch(title) else title
 
 

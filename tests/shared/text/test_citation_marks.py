@@ -38,7 +38,9 @@ def test_only_lookalikes_of_markers_are_changed():
 def test_a_paragraph_has_one_heading_and_one_marker_whatever_it_quotes(texts: list[str], title: str):
     written = paragraph(title, None, texts, 7)
     assert re.findall(r"\[\s*(\d+)\s*\]", written) == ["7"]
-    assert len(re.findall(r'^"', written)) == 1
+    headings = re.findall(r'^\s*["“”][^\n]{0,60}["“”]\s*:', written, re.MULTILINE)
+    assert len(headings) == 1
+    assert written.startswith(f'"{title_line(title)}":')
     assert not re.search(r'["“”]\s*\(2026-01-01\)\s*:', written.removeprefix(f'"{title_line(title)}":'))
     assert "\n\n" not in written
 

@@ -14,7 +14,8 @@ def terms(world: World, text: str, config: str = "english") -> dict[str, int]:
 
 
 IDENTIFIERS = {
-    "INC-4821": "inc4821", "E_CONN_RESET": "econnreset", "softLogout": "softlogout", "ISO27001": "iso27001",
+    "INC-4821": "inc4821", "A-T": "at", "E_CONN_RESET": "econnreset", "softLogout": "softlogout",
+    "ISO27001": "iso27001",
     "ann.lee+rag@mail.example.com": "ann.lee+rag@mail.example.com", "v1.2.3": "v1.2.3",
     "10.0.0.1": "10.0.0.1", "and/or": "and/or", "std::vector": "std::vector",
     "http://a.example/x": "http://a.example/x", "2026-01-31": "2026-01-31", "SKU#42": "sku#42", "R&D": "r&d",
@@ -158,7 +159,7 @@ def test_characters_of_languages_without_spaces_are_single_terms(world: World):
 def test_decomposed_letters_and_subscripts_make_the_same_terms(world: World):
     same = {
         "Jo\u0308rg-7 Mu\u0308nz": "J\u00f6rg-7 M\u00fcnz",
-        "\u1112\u1161\u11ab": "한",
+        "\u1112\u1161\u11ab\u1100\u116e\u11a8": "한국",
         "Al₂O₃ absorbs CO₂": "Al2O3 absorbs CO2",
     }
     for text, expected in same.items():

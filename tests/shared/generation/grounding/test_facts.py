@@ -52,6 +52,8 @@ NAMES = [
     ("OPEC met in March.", ["opec"]),
     ("Die Kunden können den Toaster und das Kabel zurückgeben.", []),
     ("The History Of The Kettle Company", []),
+    ("Le contrat du bureau nomme des experts et Jeanne Moreau.", ["jeanne", "moreau"]),
+    ("De directeur is Marco Jansen, als de raad die benoemt.", ["marco", "jansen"]),
 ]
 
 

@@ -173,7 +173,7 @@ class ChatCompletion(_Told):
     def _with_choice(cls, answer: Any) -> Any:
         if not isinstance(answer, dict):
             return answer
-        return {**answer, "choices": [{"message": {"content": answer.get("response")}}]}
+        return {"choices": [{"message": {"content": answer.get("response")}}], **answer}
 
 
 class ChoiceDelta(Model):
