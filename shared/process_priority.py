@@ -15,7 +15,7 @@ _GROUP = Path("/proc/self/autogroup")
 def lower_process_priority() -> None:
     """Of this process, which is the first of its session. A sandbox may forbid a change."""
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+        os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     with suppress(OSError):
         _GROUP.write_text(str(NICENESS))
 

@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
 from pydantic import SecretStr
 
@@ -25,6 +26,7 @@ from shared.graph import rule_extractor
 from shared.ingestion import graph_worker, job_queue
 from shared.ingestion.job_queue import LATEST_CLAIM_SECONDS, PAUSE_SECONDS
 from shared.ingestion.sources import website
+from shared.process_priority import NICENESS
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -211,7 +213,7 @@ def test_one_deadline_is_for_the_whole_listing(deployment: Services, monkeypatch
             assert time.monotonic() - began < 20
 
 
-def test_the_schedule_calls_the_worker_and_ends_on_sigterm(people: People, world: World):
+def test_the_schedule_calls_the_worker_with_low_priority_and_ends_on_sigterm(people: People, world: World):
     document = put(world, people.ann, "Ann Lee leads the Ledger Team.")
     paths = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     environment = {**paths, **people.ann.stack.function_environment()}
@@ -219,6 +221,7 @@ def test_the_schedule_calls_the_worker_and_ends_on_sigterm(people: People, world
     process = subprocess.Popen(command, env=environment)
     try:
         wait_for(lambda: state(world, document) == (1, 0, 0, False, False, None))
+        assert psutil.Process(process.pid).nice() >= NICENESS
         process.terminate()
         assert process.wait(60) == 0
     finally:
