@@ -15,11 +15,14 @@ from jose import jwt
 from pydantic import ValidationError
 
 from functions import api_keys
+from shared.access import api_key_authenticator
 from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
+from shared.access.token_signer import UNTRUSTED_KEY, Signer
 from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
-from shared.errors import Unauthorized
+from shared.errors import DatabaseFailed, Unauthorized
+from shared.services import Services
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, proxy_to, services_with
@@ -450,6 +453,18 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, proc
         assert principal.user_id == jwt.get_unverified_claims(principal.token)["sub"] == owners[key]
 
 
+def test_a_full_cache_evicts_keys_and_looks_them_up_again(
+    people: People, services: Services, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 1)
+    assert services.signer
+    small = ApiKeyAuthenticator(services.database, services.signer)
+    keys = [create(people.ann) for _ in range(2)]
+    for key in keys * 2:
+        assert small.principal(key["key"]).key_id == key["id"]
+        assert len(small._sessions) == 1
+
+
 @pytest.mark.usefixtures("short_pauses")
 def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings):
     """A 500, and not a 401 after which a user would throw a good key away."""
@@ -497,6 +512,16 @@ def test_a_key_is_looked_up_again_after_a_clock_change(people: People, process: 
             process.clock.offset = clock_offset
             process.ring.principal(key)
             assert len(process.requests) == calls, offset
+
+
+def test_a_signing_key_that_the_project_rejects_is_a_server_error(
+    people: People, services: Services, settings: Settings
+):
+    key = create(people.ann)["key"]
+    stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
+    with pytest.raises(DatabaseFailed) as refused:
+        ApiKeyAuthenticator(services.database, stranger).principal(key)
+    assert refused.value.log_reason == UNTRUSTED_KEY
 
 
 def test_an_invalid_row_of_a_new_key_raises_an_error_without_its_text():

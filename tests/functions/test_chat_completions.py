@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
+from uuid import UUID
 
 import pytest
 from fastapi.testclient import TestClient
@@ -311,6 +312,22 @@ def test_a_lone_surrogate_from_a_model_is_replaced(
     with chat_client(settings, gateway) as client:
         answer = ask(client, shared_people.ann)
     assert answer.json()["choices"][0]["message"]["content"] == "a?"
+
+
+def test_anonymous_chat_needs_a_configured_user(
+    people: People, services: Services, settings: Settings, local: TestClient
+):
+    index(services, people.ann, "kettles", KETTLE)
+    body = {"messages": [user()], "index_name": "kettles"}
+    assert local.post(PATH, json=body).status_code == 401
+    anonymous = {
+        "rag_index_anonymous_org": UUID(people.acme.id),
+        "rag_index_anonymous_user": UUID(people.alf.id),
+    }
+    with app_with(chat_completions.app, settings, **anonymous) as client:
+        assert KETTLE in client.post(PATH, json=body).text
+        bearer = {"Authorization": "Bearer nonsense"}
+        assert client.post(PATH, json=body, headers=bearer).status_code == 401
 
 
 def test_chats_are_counted_by_outcome_across_instances(

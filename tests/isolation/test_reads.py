@@ -9,7 +9,15 @@ import pytest
 
 from shared.documents import documents
 from tests.actors import World
-from tests.isolation.victim_documents import ALIASES, ENTRY_POINTS, Library, every_route, store
+from tests.isolation.victim_documents import (
+    ALIASES,
+    ENTRY_POINTS,
+    MATCH,
+    SECRETS,
+    Library,
+    every_route,
+    store,
+)
 from tests.sql import passages
 
 
@@ -34,6 +42,32 @@ def test_a_forged_org_filter_finds_nothing(shared_library: Library, route: str):
         shared_library.ask(route, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
     )
     assert without_times(another) == without_times(invented)
+
+
+def test_postgrest_filters_on_match_reveal_nothing(shared_library: Library):
+    """They act on what match returned, after row security."""
+    people = shared_library.people
+    theirs: list[dict[str, str]] = [
+        {"org_id": f"eq.{people.bolt.id}"}, {"document_id": f"eq.{shared_library.bolt_document}"},
+        {"content": "ilike.*9052*", "select": "content,org_id"},
+        {"or": f"(org_id.eq.{people.bolt.id},content.like.*9052*)"},
+    ]  # fmt: skip
+    everything: list[dict[str, str]] = [
+        {"or": f"(org_id.eq.{people.bolt.id},org_id.not.is.null)"}, {"order": "similarity.asc"},
+        {"select": "*,documents(*)"}, {"select": "embedding"}, {"select": "org_id,owner_id"},
+        {"owner_id": "not.is.null"},
+    ]  # fmt: skip
+    model = {"model": shared_library.services.embedder.model}
+    body = {"query_vector": shared_library.needle, "top_k": 100, "filters": model}
+    for parameters in theirs + everything:
+        answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
+        if parameters in theirs:
+            assert (answer.status_code, answer.json()) == (200, []), parameters
+            continue
+        assert answer.status_code in (200, 400), answer.text
+        assert SECRETS["bolt"] not in answer.text
+        if answer.status_code == 200:
+            assert {row["org_id"] for row in answer.json()} == {people.acme.id}, parameters
 
 
 def test_hidden_and_missing_ids_have_the_same_contents(shared_library: Library):

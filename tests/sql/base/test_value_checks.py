@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
@@ -198,6 +199,34 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
                     assert (answer.status_code, answer.json()["code"]) == (400, "PT400"), answer.text[:200]
                     details = ("unreadable_json", "json_too_large", "invalid_config")
                     assert answer.json()["details"] in details
+    assert largest[0] < MOST_MEMORY
+
+
+# Where a conversion would render the numbers, in a document, in changes or in filters.
+PLACES_OF_BOMBS: dict[tuple[str, str], str] = {
+    ("rag_put_documents", "documents"): "title labels metadata content unknown",
+    ("rag_put_documents", "chunks"): "content metadata names relations unknown",
+    ("rag_add_document", "document"): "labels metadata bytes path unknown",
+    ("rag_update_document", "changes"): "labels metadata title unknown",
+    ("rag_search", "filters"): "origins metadata labels model document_type unknown",
+}
+
+
+def test_no_function_renders_numbers_as_text_or_accepts_deep_values(people: People, world: World):
+    calls = right_arguments(people)
+    with largest_growth(world) as largest:
+        for (function, name), fields in PLACES_OF_BOMBS.items():
+            for field, bomb in product(fields.split(), (BOMB[len('{"a": ') : -1], NESTED)):
+                value = {field: "BOMB"}
+                if function == "rag_put_documents":
+                    (document,) = calls[function]["documents"]
+                    changed = {**document, **(value if name == "documents" else {"chunks": [value]})}
+                    wrong: dict[str, Any] = {"documents": [changed]}
+                else:
+                    wrong = {name: {**calls[function][name], **value}}
+                answer = bombed(people, function, {**calls[function], **wrong}, bomb)
+                # ("bytes" that is no string is ignored, and a document without an original is refused.)
+                assert answer.status_code == 400, (function, value, bomb[:20], answer.text[:200])
     assert largest[0] < MOST_MEMORY
 
 

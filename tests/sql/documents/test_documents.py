@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import psycopg
+import pytest
+
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
 from tests.sql.passages import match, put, search, written
@@ -72,6 +75,15 @@ def test_rows_of_others_are_hidden_in_sql(people: People):
         for actor in (people.bob, people.sam):
             assert run(actor, statement, document=shared) == [], statement
         assert len(people.ann.match(vector(1))) == 2, statement
+
+
+def test_rows_cannot_change_their_org_or_owner_in_sql(people: People):
+    """The statements read no row, so that only a policy's check of the new row refuses them."""
+    people.alf.put([vector(1)])
+    for table in ("documents", "chunks"):
+        for column, value in (("org_id", people.bolt.id), ("owner_id", people.ann.id)):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                run(people.alf, f"update rag.{table} set {column} = %(value)s", value=value)
 
 
 def test_the_documented_statement_changes_owner_collection_and_language(people: People, world: World):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 from uuid import uuid4
 
@@ -127,6 +127,33 @@ def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: Pe
     assert [match["title"] for match in people.alf.match(vector(1))] == ["new"] * 5
 
 
+def test_concurrent_readers_never_see_half_a_document(people: People):
+    finished = Event()
+    versions = {"faq": range(3), "web": range(10, 15)}
+
+    def write(kind: str) -> None:
+        answer = put(people.ann, people.acme, versions[kind], external_id="x", title=kind, source_type=kind)
+        assert answer.status_code == 200, answer.text
+
+    def read(actor: Actor) -> set[tuple[tuple[str, str], ...]]:
+        states = set()
+        while not finished.is_set():
+            states.add(tuple((match["title"], match["source_type"]) for match in actor.match(vector(1))))
+        return states
+
+    write("faq")
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read, actor) for actor in (people.alf, people.kim)]
+        try:
+            for kind in ["web", "faq"] * 4:
+                write(kind)
+        finally:
+            finished.set()
+        states = set().union(*(reader.result() for reader in readers))
+    assert states <= {(("faq", "faq"),) * 3, (("web", "web"),) * 5}
+    assert states
+
+
 def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):
     writers = [people.ann, people.alf, people.ada, people.kim] * 2
     barrier = Barrier(len(writers))
@@ -172,6 +199,14 @@ def test_a_private_document_can_be_deleted_by_its_owner_and_admins(people: Peopl
     assert delete(people.ann, first) is True
     assert delete(people.ada, second) is True
     assert people.ann.match(vector(1)) == []
+
+
+def test_a_get_request_deletes_nothing(people: People, world: World):
+    """PostgREST lets GET call functions, in a transaction that cannot write."""
+    document_id = people.ann.put([vector(1)])
+    path = f"/rest/v1/rpc/rag_delete_document?document_id={document_id}"
+    assert people.ann.request("GET", path).status_code == 405
+    assert rows_of(world, people.acme) == (1, 1)
 
 
 def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world: World):
