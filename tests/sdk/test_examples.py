@@ -85,7 +85,7 @@ def test_the_typescript_examples_run_unchanged(typescript: Package, people: Peop
 
     quickstart = output_of_example("quickstart.js")
     assert "Score: " in quickstart
-    results, answered = quickstart.split('  "', 1)
+    results, answered = quickstart.split('\n"', 1)
     assert DEPLOYMENT in results
     assert DEPLOYMENT in answered
     # Only the stream is written without a line's end.
