@@ -21,7 +21,7 @@ ORGS = """
 select orgs.id::text, (select count(*) from rag.documents where documents.org_id = orgs.id)
 from rag.orgs where %(org)s::uuid is null or orgs.id = %(org)s order by orgs.id
 """
-DONE = "select count(*) from rag.documents where org_id = %s and id <= %s"
+OF_STEP = "select count(*) from rag.documents where org_id = %s and id > %s and id <= %s"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,18 +40,18 @@ def run(database_url: str, options: argparse.Namespace) -> None:
         with Progress(*columns(), console=console) as bar:
             for org_id, documents in orgs:
                 task = bar.add_task(f"documents of {org_id}", total=documents)
-                for last in rebuild(connection, org_id):
-                    row = connection.execute(DONE, [org_id, last]).fetchone()
-                    bar.update(task, completed=row[0] if row else 0)
+                for after, last in rebuild(connection, org_id):
+                    (count,) = connection.execute(OF_STEP, [org_id, after, last]).fetchone() or (0,)
+                    bar.advance(task, count)
         console.print(f"orgs with a new keyword index: {len(orgs):,}", highlight=False)
 
 
-def rebuild(connection: psycopg.Connection[Any], org_id: str) -> Iterator[str]:
-    """Rebuild an org's index. Yields the id of the last document of each step. The connection commits each
-    statement. Raises psycopg.Error."""
+def rebuild(connection: psycopg.Connection[Any], org_id: str) -> Iterator[tuple[str, str]]:
+    """Rebuild an org's index. Yields the ids of the last documents before and of each step. The connection
+    commits each statement. Raises psycopg.Error."""
     after = FIRST
     while row := connection.execute("select rag.rebuild_keywords(%s, %s)", [org_id, after]).fetchone():
         if row[0] is None:
             return
+        yield after, row[0]
         after = row[0]
-        yield after

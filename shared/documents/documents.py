@@ -20,9 +20,9 @@ TOO_LARGE = (
     f"A file may have at most {MAX_BYTES // 2**20} MB here. "
     "Send a larger file with POST /documents/upload, if this deployment has storage."
 )
-# From this size on, the database is asked whether it takes a file before it gets the file: to refuse a large
-# file costs as much as to store it, since PostgREST parses the call's body first.
-ASKED_BYTES = 64 * 1024
+# From this size on, the database checks the size of a file before it gets the file: to refuse a large file
+# costs as much as to store it, since PostgREST parses the call's body first.
+CHECKED_BYTES = 64 * 1024
 TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 
@@ -63,9 +63,9 @@ def add(database: Database, caller: Principal, collection: str, upload: NewUploa
     if len(upload.data) > MAX_BYTES:
         raise BodyTooLarge(TOO_LARGE, code="file_too_large")
     original = {"size_bytes": len(upload.data), "bytes": base64.b64encode(upload.data).decode()}
-    asked = {"collection_id": collection, "size_bytes": len(upload.data)}
-    first = ("rag_check_upload", asked) if len(upload.data) >= ASKED_BYTES else None
-    return _add(database, caller, collection, {**_row(upload), **original}, first)
+    size = {"collection_id": collection, "size_bytes": len(upload.data)}
+    check = ("rag_check_upload", size) if len(upload.data) >= CHECKED_BYTES else None
+    return _add(database, caller, collection, {**_row(upload), **original}, check)
 
 
 def add_from_storage(

@@ -4,11 +4,8 @@ from pathlib import Path
 
 from shared.text.word_lists import read_toml
 
-# The languages whose words count in every text, and those whose words a question is judged without. The
-# others are only recognized: without their function words, fewer questions were answered rightly
-# (docs/decisions/answers.md).
+# The languages whose words count in every text.
 LANGUAGES_OF_DOCUMENTS = ("en", "de", "fr", "es", "nl")
-LANGUAGES_OF_QUESTIONS = (*LANGUAGES_OF_DOCUMENTS, "pt", "it")
 _PARTS: dict[str, dict[str, str]] = read_toml(Path(__file__).with_name("words.toml"))["function_words"]
 
 
@@ -23,10 +20,21 @@ FUNCTION_WORDS: dict[str, frozenset[str]] = {
 ALL_FUNCTION_WORDS = frozenset[str]().union(
     *(FUNCTION_WORDS[language] for language in LANGUAGES_OF_DOCUMENTS)
 )
+# Those that are left out of a question's words, by language. Stems leave out English question words; the
+# other English ones made no difference. Without the function words of the languages that are only
+# recognized, fewer questions were answered rightly (docs/decisions/answers.md).
+LEFT_OUT_OF_QUESTIONS = {
+    language: FUNCTION_WORDS[language] for language in ("de", "fr", "es", "nl", "pt", "it")
+}
 # Words that tell a language.
 LANGUAGE_WORDS: dict[str, frozenset[str]] = {
     language: words | _words(language, "verbs") for language, words in FUNCTION_WORDS.items()
 }
+# The languages that have a word.
+LANGUAGES_BY_WORD: dict[str, list[str]] = {}
+for _language, _own in LANGUAGE_WORDS.items():
+    for _word in _own:
+        LANGUAGES_BY_WORD.setdefault(_word, []).append(_language)
 # By language: those that need another word of the language beside them to tell it.
 AMBIGUOUS_WORDS: dict[str, frozenset[str]] = {language: _words(language, "ambiguous") for language in _PARTS}
 # In a search.

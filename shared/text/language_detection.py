@@ -9,7 +9,12 @@ function word that begins a question, or in another script. The default is Engli
 import re
 from collections.abc import Mapping
 
-from shared.text.function_words import AMBIGUOUS_WORDS, LANGUAGE_WORDS, LANGUAGES_OF_DOCUMENTS
+from shared.text.function_words import (
+    AMBIGUOUS_WORDS,
+    LANGUAGE_WORDS,
+    LANGUAGES_BY_WORD,
+    LANGUAGES_OF_DOCUMENTS,
+)
 from shared.text.word_lists import keys_of_words
 
 ENGLISH = "en"
@@ -57,13 +62,18 @@ def _counts(text: str) -> dict[str, tuple[int, bool]]:
     text = text[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
     first = words[0] if words and text.rstrip().endswith("?") else ""
+    by_language: dict[str, list[str]] = {language: [] for language in LANGUAGE_WORDS}
+    for word in words:
+        for language in LANGUAGES_BY_WORD.get(word, ()):
+            by_language[language].append(word)
 
     def has_letter(language: str) -> bool:
         letters = _LETTERS.get(language)
         return bool(letters and letters.search(text))
 
-    def count(language: str) -> int:
-        own = [word for word in words if word in LANGUAGE_WORDS[language]]
+    def count(language: str, own: list[str]) -> int:
+        if not own:
+            return 0
         telling = set(own) - LANGUAGE_WORDS["en"] - LANGUAGE_WORDS["de"]
         ambiguous = AMBIGUOUS_WORDS[language]
         if language not in LANGUAGES_OF_DOCUMENTS:
@@ -74,4 +84,4 @@ def _counts(text: str) -> dict[str, tuple[int, bool]]:
             return sum(word not in ambiguous for word in own)
         return len(own)
 
-    return {language: (count(language), has_letter(language)) for language in LANGUAGE_WORDS}
+    return {language: (count(language, own), has_letter(language)) for language, own in by_language.items()}

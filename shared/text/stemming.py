@@ -8,7 +8,7 @@ numbers, and are not cut.
 import re
 from collections.abc import Iterable
 
-from shared.text.function_words import FUNCTION_WORDS, LANGUAGES_OF_QUESTIONS, STOPWORDS
+from shared.text.function_words import LEFT_OUT_OF_QUESTIONS, STOPWORDS
 from shared.text.language_detection import UNSPACED_SCRIPTS, language_of
 
 LETTERS = 5
@@ -25,12 +25,8 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def question_words(question: str) -> frozenset[str]:
-    """The stems of the question's words, without function words of its language, if it is one of
-    LANGUAGES_OF_QUESTIONS."""
-    language = language_of(question)
-    # Stems leave out English question words already; the other English function words made no difference.
-    is_judged_without = language in LANGUAGES_OF_QUESTIONS and language != "en"
-    function_words = FUNCTION_WORDS[language] if is_judged_without else frozenset[str]()
+    """The stems of the question's words, without function words of its language (function_words.py)."""
+    function_words = LEFT_OUT_OF_QUESTIONS.get(language_of(question), frozenset[str]())
     words = WORDS.findall(question.translate(_SUBSCRIPTS))
     return stems({*map(str.casefold, words)} - function_words)
 

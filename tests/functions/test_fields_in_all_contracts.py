@@ -123,10 +123,10 @@ def test_every_citation_has_its_page_and_section(
     )
     ann, agent = people.ann, Agent(people.ann)
     knowledge = {"query": QUESTION, "include_citations": True}
-    asked = {"question": QUESTION, "include_citations": True}
+    body = {"question": QUESTION, "include_citations": True}
     bodies = {name: body for name, _, body in answers(ann, QUESTION) if name != "knowledge"}
     bodies |= {
-        "knowledge": result_of(ann.post(f"/api/v1/knowledge/{HOME}/query", asked)),
+        "knowledge": result_of(ann.post(f"/api/v1/knowledge/{HOME}/query", body)),
         "rag search": ann.search(QUESTION).json(),
         "knowledge retrieve": result_of(ann.post(f"/api/v1/knowledge/{HOME}/retrieve", knowledge)),
         "retrievals": result_of(ann.post("/api/v1/retrievals", {"query": QUESTION})),

@@ -165,9 +165,12 @@ def test_browsers_of_any_origin_call_every_contract(people: People, subtests: py
     ):  # fmt: skip
         with subtests.test(path=path):
             own = {"authorization", "apikey", "content-type", header}
-            asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ",".join(own)}
+            requested = {
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": ",".join(own),
+            }
             url = f"{people.ann.stack.url}{path}"
-            preflight = httpx.options(url, headers=origin | asked)
+            preflight = httpx.options(url, headers=origin | requested)
             assert preflight.status_code == 200, preflight.text
             allowed = preflight.headers["access-control-allow-headers"].lower().split(",")
             assert own <= {name.strip() for name in allowed}
