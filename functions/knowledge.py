@@ -1,6 +1,7 @@
 """knowledge: namespaces of documents that agents ingest, search and query."""
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Annotated
 
 from fastapi import Path
@@ -14,6 +15,7 @@ from shared.api.authentication import in_either_header, refreshing_caller, with_
 from shared.api.contracts import knowledge as wire
 from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
 from shared.api.dependencies import Container
+from shared.api.health_probes import DATABASE
 from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
 from shared.documents import named_collections
@@ -48,7 +50,7 @@ def alive() -> wire.HealthStatus:
 
 @app.get("/readyz", responses={503: {"description": "The database is unavailable"}})
 def ready(services: Container) -> JSONResponse:
-    reachable = services.is_reachable()
+    reachable = DATABASE.at(services, monotonic).is_serving
     status = wire.HealthStatus(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 

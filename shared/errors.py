@@ -178,6 +178,9 @@ class RateLimited(RagError, status=429, code="rate_limited"):
 class TooManyCalls(RateLimited, code="too_many_reads", headers=BUSY_HEADERS):
     """Too many of your requests are running at the same time. Please wait until one of them ends."""
 
+    # Of the caller, as SQL reports it.
+    org_id = ""
+
 
 class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
     """Today's model tokens of your org are used up. Please try again after midnight UTC."""

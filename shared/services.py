@@ -290,10 +290,6 @@ class Services:
         """The result of a probe of PostgREST and Postgres."""
         return self.database.status(without_user(self.signer) if self.signer else None)
 
-    def is_reachable(self) -> bool:
-        """Whether PostgREST accepts the anon key and has the project's schema and database."""
-        return self.database_status().is_serving
-
     @cached_property
     def transcriber(self) -> Transcriber | None:
         return transcriber_for(self.settings)

@@ -100,7 +100,7 @@ def check(
 
 def deployment(services: Services) -> tuple[bool, dict[str, Any]]:
     """Whether the database is reachable, and the body of GET /health, which lists the deployment's parts."""
-    status, settings = services.database_status(), services.settings
+    status, settings = probes.DATABASE.at(services, time.monotonic), services.settings
     reachable = status.is_serving
     of_worker = probes.WORKERS.at(services, time.monotonic) if reachable else None
     return reachable, {

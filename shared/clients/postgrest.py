@@ -22,6 +22,7 @@ from shared.errors import (
     DatabaseFailed,
     DatabaseTimedOut,
     RagError,
+    TooManyCalls,
     error_details,
     error_from_sql,
 )
@@ -191,8 +192,10 @@ class Database:
     def _error_of(self, refused: APIError) -> RagError:
         error = error_from_sql(refused.code, refused.message, refused.details)
         if error.code == "duplicate_document" and refused.hint:
-            # The hints for callers: the id of the document here, and below the seconds until the next minute.
+            # The hint: the id of the document; below an org of the caller, the seconds until the next minute.
             error.details["document_id"] = refused.hint
+        elif isinstance(error, TooManyCalls):
+            error.org_id = refused.hint or ""
         elif error.code == "upload_limit_reached" and refused.hint:
             error.headers["Retry-After"] = refused.hint
         not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK

@@ -12,7 +12,8 @@ from shared.types import Principal, PrincipalSource
 
 # While the user or org has too many concurrent calls, for five seconds: most calls end in some hundredths of
 # a second, and each attempt costs the database. Each waiting call holds one of the process's forty threads.
-SLOT_PAUSES, MAX_WAITING_OF_USER, MAX_WAITING = (0.01, 0.03, 0.1, 0.3, *(0.7,) * 6), 8, 16
+SLOT_PAUSES = 0.01, 0.03, 0.1, 0.3, *(0.7,) * 6
+MAX_WAITING_OF_USER, MAX_WAITING_OF_ORG, MAX_WAITING = 8, 12, 24
 # Of a long write, whose body may have megabytes.
 LONG_PAUSES = (0.4, 0.9, 1.5, 2.2)
 
@@ -23,24 +24,29 @@ def with_slot(
     caller: PrincipalSource, call: Callable[[Principal], Any], pauses: Sequence[float] = SLOT_PAUSES
 ) -> Any:
     """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
-    Raises TooManyCalls at once when eight calls of the user, or sixteen of the process, wait already."""
+    Raises TooManyCalls at once when eight calls of the user, twelve of the org, or 24 of the process wait
+    already, so that one org leaves places to the others."""
     with ExitStack() as waiting:
 
-        def begin() -> bool:
+        @cache
+        def is_waiting(org_id: str) -> bool:
             principal = _principal(caller)
             # A download link has scopes and no key. Its reads take no place of the user who created it.
             is_link = principal.scopes is not None and principal.key_id is None
-            for name, most in (f"{principal.user_id} {is_link}", MAX_WAITING_OF_USER), ("", MAX_WAITING):
+            for name, most in (
+                (f"user {principal.user_id} {is_link}", MAX_WAITING_OF_USER),
+                (f"org {org_id} {is_link}", MAX_WAITING_OF_ORG),
+                ("", MAX_WAITING),
+            ):
                 if not _waiting_calls.add(name, most):
                     return False
                 waiting.callback(_waiting_calls.subtract, name)
             return True
 
-        is_waiting = cache(begin)
         return retry(
             lambda: call(_principal(caller)),
             pauses,
-            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting() else None,
+            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting(error.org_id) else None,
         )
 
 

@@ -64,19 +64,21 @@ begin
   then
     return;
   end if;
+  -- The hint is for our functions, which bound how many calls of an org wait for a slot.
   -- Not with status 503, after which PostgREST connects again and loads its schema cache.
   if kind = 'read' then
     raise exception 'Too many searches of you or your org are running at the same time. Please wait until one of them ends.'
-      using errcode = 'PT429', detail = 'too_many_reads';
+      using errcode = 'PT429', detail = 'too_many_reads', hint = coalesce(orgs[1]::text, '');
   end if;
   raise exception 'Too many changes of you or your org are running at the same time. Please wait until one of them ends.'
-    using errcode = 'PT429', detail = 'too_many_writes';
+    using errcode = 'PT429', detail = 'too_many_writes', hint = coalesce(orgs[1]::text, '');
 end;
 $$;
 
 comment on function rag.take_slot is
   'Take a slot of that kind (read, write) of the user, and one of the org, for the rest of the transaction. So an org, '
-  'however many of its members call, cannot occupy PostgREST''s pool of connections. Raises PT429 when no slot is free.';
+  'however many of its members call, cannot occupy PostgREST''s pool of connections. Raises PT429 when no slot is free; '
+  'its hint is an org of the caller.';
 
 create function rag.limit_reads()
 returns void

@@ -409,6 +409,8 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
                 slow_machine.setattr("shared.api.health_probes.AGAIN_SECONDS", 60)
                 for _ in range(5):
                     assert client.get(HEALTH).json()["status"] == "healthy"
+                    # The body of GET /health.
+                    assert looking.deployment(services)[0]
             # The first call of rag_health reaches Postgres, the third counts what waits. The second asks
             # whether PostgREST knows the newest function, which is rag_health in this schema.
             assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 3]
@@ -586,7 +588,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
         assert httpx.get(f"{stack.url}{path}").status_code == 200
     with services_with(settings) as services, services_with(settings, supabase_jwt_secret=None) as unsigned:
         for one in (services, unsigned):
-            assert one.is_reachable()
+            assert one.database_status().is_serving
             assert looking.check(one, None).services["database"] == "healthy"
     own |= backends()
     with stack.postgres.log.open(errors="replace") as log:

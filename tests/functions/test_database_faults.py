@@ -22,6 +22,7 @@ from shared.errors import DatabaseTimedOut
 from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
+from tests.functions.app_server import wait_for
 from tests.process_faults import (
     long_lock_waits,
     start_postgres,
@@ -97,7 +98,7 @@ def test_a_postgrest_outage_is_an_error_and_the_next_request_recovers(fragile: S
     fragile.state.children["postgrest"].stop()
     try:
         assert_told_nothing(ann.search("x"), 500, "database_error")
-        assert httpx.get(f"{fragile.url}/health").status_code == 503
+        wait_for(lambda: httpx.get(f"{fragile.url}/health").status_code == 503)
     finally:
         start_postgrest(fragile)
     assert ann.search("x").status_code == 200
@@ -121,7 +122,7 @@ def test_a_postgres_outage_behind_postgrest_is_reported(fragile: Stack, services
     )
     fragile.postgres.stop()
     try:
-        assert httpx.get(f"{fragile.url}/health").status_code == 503
+        wait_for(lambda: httpx.get(f"{fragile.url}/health").status_code == 503)
         assert services.database_status() is DatabaseStatus.NO_DATABASE
         assert services.database.status() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
     finally:

@@ -261,7 +261,7 @@ def test_functions_share_services_that_are_closed_and_recreated(
     assert used[0] is not used[1]
     for services in used:
         with pytest.raises(RuntimeError, match="closed"):
-            services.is_reachable()
+            services.database_status()
 
 
 def test_an_embedder_with_too_many_dimensions_stops_the_start(environment: pytest.MonkeyPatch):

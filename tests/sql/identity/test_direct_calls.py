@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -379,7 +379,7 @@ def test_no_function_raises_503(world: World):
     assert world.sql(raised) == []
 
 
-def test_eight_calls_of_a_user_and_sixteen_in_all_wait_some_seconds_for_a_slot_of_a_read(
+def test_eight_calls_of_a_user_twelve_of_an_org_and_24_in_all_wait_some_seconds_for_a_slot_of_a_read(
     people: People, open_world: World, services: Services
 ):
     def search(caller: Principal) -> Any:
@@ -392,14 +392,20 @@ def test_eight_calls_of_a_user_and_sixteen_in_all_wait_some_seconds_for_a_slot_o
         assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "3"})
     # With a token of a download link, ann has places of its own.
     link = replace(people.ann.principal, scopes=frozenset({Scope.DOCUMENTS_READ}))
-    callers = [people.ann.principal, people.alf.principal, link]
-    with ThreadPoolExecutor(27) as pool:
-        with taken_slots(open_world, people.ann, "read", 1), taken_slots(open_world, people.alf, "read", 1):
-            calls = [pool.submit(search, caller) for caller in callers for _ in range(9)]
-            refused_calls = list(islice(as_completed(calls), 11))
+    ann, alf, bob = people.ann, people.alf, people.bob
+    # Of nine calls each wait: 8 of ann, 4 of alf in the same org, 8 of bob in another, 4 by the link.
+    with ThreadPoolExecutor(36) as pool, ExitStack() as slots:
+        for reader in (ann, alf, bob):
+            slots.enter_context(taken_slots(open_world, reader, "read", 1))
+        waiting = list[Future[Any]]()
+        for caller, refusals in (ann.principal, 1), (alf.principal, 5), (bob.principal, 1), (link, 5):
+            calls = [pool.submit(search, caller) for _ in range(9)]
+            refused_calls = list(islice(as_completed(calls), refusals))
             assert {type(call.exception()) for call in refused_calls} == {TooManyCalls}
-            assert sum(call.done() for call in calls) == 11
-        assert [call.result() for call in calls if call not in refused_calls] == [[]] * 16
+            waiting += [call for call in calls if call not in refused_calls]
+        assert not any(call.done() for call in waiting)
+        slots.close()
+        assert [call.result() for call in waiting] == [[]] * 24
 
 
 def test_every_guarded_function_reports_a_lock(people: People, open_world: World, subtests: pytest.Subtests):
