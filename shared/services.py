@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Protocol, TypeVar, runtime_checkable
 
-from shared.access.address_limit import AddressLimit
 from shared.access.anonymous_index_caller import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
@@ -15,6 +14,7 @@ from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Issuer, Verifier
 from shared.access.org_administration import list_orgs
 from shared.access.rate_limit import RefusalCache
+from shared.access.registration_limit import RegistrationLimit
 from shared.access.token_signer import Signer, signer_for, without_user
 from shared.access.token_usage import Quota, is_exceeded, require
 from shared.clients.http_client import deadline
@@ -65,8 +65,6 @@ log = logging.getLogger("rag")
 Service = TypeVar("Service")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
-# Registrations of one address in a process.
-REGISTRATION_RATE = "10/hour"
 CALIBRATION_SECONDS, CALIBRATION_TIMEOUT_SECONDS = 60, 2.0
 # The time-out of the first request to a remote embedder, which may load its model.
 EMBEDDER_SECONDS = 10.0
@@ -295,9 +293,9 @@ class Services:
         return transcriber_for(self.settings)
 
     @cached_property
-    def registrations(self) -> AddressLimit:
+    def registrations(self) -> RegistrationLimit:
         """Made by the first registration, since its storage starts a thread."""
-        return AddressLimit(REGISTRATION_RATE)
+        return RegistrationLimit()
 
     @cached_property
     def auth(self) -> Auth:
