@@ -106,6 +106,11 @@ def _public_key(value: SecretStr) -> SecretStr:
         is_secret = payload["role"] == "service_role"
     except (ValueError, LookupError, TypeError):
         is_secret = key.startswith("sb_secret_")
+    if not re.fullmatch(r"[!-~]+", key):
+        raise ValueError(
+            "a key without spaces and line breaks is required, in SUPABASE_PUBLISHABLE_KEY, "
+            "SUPABASE_PUBLISHABLE_KEYS or SUPABASE_ANON_KEY"
+        )
     if is_secret:
         raise ValueError(
             "a secret or service_role key, which row security does not bind; set the project's publishable "
@@ -395,7 +400,9 @@ def _default_key(environment: Mapping[str, str]) -> str | None:
     if not (keys := environment.get("SUPABASE_PUBLISHABLE_KEYS")):
         return None
     try:
-        return str(json.loads(keys)["default"])
+        if isinstance(key := json.loads(keys)["default"], str):
+            return key
+        raise TypeError
     except (ValueError, LookupError, TypeError):
         raise ConfigurationError(
             'SUPABASE_PUBLISHABLE_KEYS: a JSON object with the entry "default" is required'

@@ -19,6 +19,7 @@ import psycopg
 from local import ROOT
 from local.errors import CommandError
 from local.postgres import installation, reason_of
+from shared.access.jwks import keys_of
 from shared.access.jwt_verifier import ELEVATED_KEY
 from shared.clients.http_client import http_client
 from shared.config import Settings
@@ -85,16 +86,12 @@ def _issuers(project: Project) -> tuple[str, str]:
     without_key = []
     with http_client(30) as client:
         for each in issuers:
-            keys = client.get(str(each.jwks_url)).raise_for_status().json()["keys"]
-            if not any(_algorithm(key) in each.algorithms for key in keys):
+            keys = keys_of(client.get(str(each.jwks_url)).raise_for_status().content)
+            if not any(algorithm in each.algorithms for algorithm, _ in keys.values()):
                 without_key.append(each.issuer)
     if without_key:
         return FAILED, f"no key of the algorithms is published by {', '.join(without_key)}"
     return (OK, f"{len(issuers)} with keys") if issuers else (ABSENT, "RAG_THIRD_PARTY_ISSUERS is not set")
-
-
-def _algorithm(key: dict[str, Any]) -> str | None:
-    return key.get("alg") or {"RSA": "RS256", "EC": "ES256"}.get(key.get("kty", ""))
 
 
 def _vault(project: Project) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from jose import jwk
 from jose.backends.base import Key
 
+from shared.clients.bounded_counts import BoundedCounts
 from shared.clients.http_client import deadline, http_client, read_at_most
 from shared.clients.proxies import proxy_of_url
 from shared.errors import KeysUnavailable
@@ -32,7 +34,10 @@ PAUSE_SECONDS = 60
 # The pause while no key is cached and no user can sign in.
 FIRST_PAUSE_SECONDS = 5
 MAX_BYTES = 64 * 1024
-_KEY_ID = re.compile(r"(?!.*\.\.)[A-Za-z0-9._-]{1,128}")
+# Requests that wait for a fetch after one that failed. A process works on forty requests.
+MAX_WAITING = 8
+# AWS Cognito's are a SHA-256 in base64.
+_KEY_ID = re.compile(r"(?!.*\.\.)[A-Za-z0-9._-]{1,128}|[A-Za-z0-9+/]{43}=")
 
 
 def is_key_id(value: object) -> TypeGuard[str]:
@@ -50,6 +55,8 @@ class _CachedKeys:
 
 @dataclass
 class _Attempt:
+    """`at`: its begin, and after a failure its end, so that a slow endpoint has a pause too."""
+
     at: float
     ended: threading.Event = field(default_factory=threading.Event)
     failure: str | None = "no response yet"
@@ -69,6 +76,8 @@ class KeySet:
         self._lock = threading.Lock()
         self._cached = _CachedKeys({}, -math.inf)
         self._attempt = _Attempt(-math.inf)
+        self._has_failed = False
+        self._waiting = BoundedCounts()
 
     def key(self, kid: str, algorithm: str) -> Key | None:
         """The key with that id, or None when the project has none for that algorithm.
@@ -106,19 +115,31 @@ class KeySet:
                 threading.Thread(target=self._fetch, args=(attempt,), name="jwks", daemon=True).start()
                 self._attempt = attempt
         if starts or needed:
-            attempt.ended.wait(self._timeout + 1)
+            self._wait_for(attempt)
         return attempt
+
+    def _wait_for(self, attempt: _Attempt) -> None:
+        """Waits for the end of the attempt. While the endpoint fails, eight callers wait at most: strangers'
+        tokens would occupy all threads."""
+        most = MAX_WAITING if self._has_failed else sys.maxsize
+        if self._waiting.add("", most):
+            try:
+                attempt.ended.wait(self._timeout + 1)
+            finally:
+                self._waiting.subtract("")
 
     def _fetch(self, attempt: _Attempt) -> None:
         try:
-            cached = _CachedKeys(_keys_of(self._download()), attempt.at)
+            cached = _CachedKeys(keys_of(self._download()), attempt.at)
             with self._lock:
                 # A slow attempt must not replace the keys of a later one.
                 if attempt is self._attempt:
                     self._cached = cached
             attempt.failure = None
+            self._has_failed = False
         except Exception as error:
             attempt.failure = type(error).__name__
+            attempt.at, self._has_failed = self._clock(), True
             log.warning(
                 "public keys could not be fetched from %s (%s): check SUPABASE_URL or "
                 "RAG_THIRD_PARTY_ISSUERS",
@@ -144,7 +165,7 @@ class KeySet:
         return content
 
 
-def _keys_of(content: bytes) -> dict[str, tuple[str, Key]]:
+def keys_of(content: bytes) -> dict[str, tuple[str, Key]]:
     """The keys of a JWKS that can verify tokens; malformed and other keys are ignored."""
     entries = json.loads(content)["keys"]
     if not isinstance(entries, list):

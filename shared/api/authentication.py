@@ -20,7 +20,7 @@ from shared.access.anonymous_index_caller import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
-from shared.access.jwt_verifier import bearer, is_token, project_key_refusal
+from shared.access.jwt_verifier import ELEVATED_KEY, bearer, is_token, project_key_refusal
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.access.token_signer import principal_at_end
 from shared.access.token_usage import TokenUsage
@@ -42,12 +42,16 @@ from shared.types import Principal, Scope
 
 
 class _Bearer(SecurityBase):
-    """The header Authorization as it was sent: `bearer` checks it, with the errors of the contracts."""
+    """The header Authorization as it was sent: `bearer` checks it, with the errors of the contracts. Raises
+    Unauthorized for a secret key of the project in another header, where clients of Supabase send keys."""
 
     model = HTTPBearer(bearerFormat="JWT or API key", description="A user's token, or an API key.")
     scheme_name = "bearer"
 
     async def __call__(self, request: Request) -> str | None:
+        for name in ("apikey", "x-api-key"):
+            if project_key_refusal(request.headers.get(name, "")) == ELEVATED_KEY:
+                raise Unauthorized(ELEVATED_KEY)
         return request.headers.get("Authorization")
 
 

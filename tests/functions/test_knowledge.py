@@ -253,6 +253,15 @@ def test_a_key_works_in_either_header(people: People):
         assert response.json()["chunks"][0]["text"] == REFUNDS
 
 
+def test_a_secret_key_of_the_project_is_refused_in_any_header(people: People):
+    for name in ("apikey", "X-Api-Key"):
+        headers = {**people.ann.headers(), name: "sb_secret_" + "x" * 32}
+        for path in ("/v1/collections", PREFIX + "/namespaces"):
+            assert client().get(people.ann.stack.url + path, headers=headers).status_code == 401
+        refused = client().get(people.ann.stack.url + "/v1/collections", headers=headers)
+        assert "This is a secret or service_role key of the project" in refused.text
+
+
 def test_health_needs_no_credential_and_readiness_checks_the_database(people: People, settings: Settings):
     for path in ("/healthz", "/readyz"):
         response = client().get(people.ann.stack.url + path)

@@ -21,10 +21,12 @@ from tests.conftest import People
 from tests.functions.app_server import proxy_to, services_with, site
 from tests.isolation.bad_tokens import encoded
 from tests.key_pairs import public, rs256, shared_secrets_of
+from tests.shared.access.test_jwt_key_pairs import under
 from tests.shared.access.test_jwt_verifier import signed
 from tests.shared.access.test_third_party_issuers import claims
 from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, StandIn
+from tests.verify.test_run import sql_of
 
 CLERK, AUTH0 = "https://app.clerk.example", "https://app.auth0.example/"
 AUDIENCES = {CLERK: None, AUTH0: "app"}
@@ -222,6 +224,48 @@ def test_a_token_that_confuses_issuers_sees_nothing(
             assert statuses <= ({401, 403} if name in REFUSED else {403}), [each.text for each in responses]
             member = deployment.call(bad, "is_org_member", {"org_id": people.acme.id})
             assert member.text == "false" or member.status_code in (401, 403)
+
+
+def test_the_documented_orgs_from_claims_of_both_versions_of_clerk_s_tokens(
+    deployment: Deployment, world: World, people: People, subject: str
+):
+    (statement,) = sql_of("third-party-sign-in.md", "Orgs from claims")
+    recipe = statement.replace("https://app.clerk.accounts.dev", CLERK)
+    own = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")[0][0]
+    org_id = third_party_user_id(CLERK, "org_2xyz")
+    try:
+        world.sql(recipe)
+        for claims_of_org, role in (
+            ({"org_id": "org_2xyz", "org_role": "org:admin"}, "admin"),
+            ({"org_id": "org_2xyz", "org_role": "org:member"}, "member"),
+            ({"o": {"id": "org_2xyz", "rol": "admin"}}, "admin"),
+            ({"o": {"id": "org_2xyz", "rol": "member"}}, "member"),
+        ):
+            orgs = deployment.ask(token(CLERK, subject, **claims_of_org), "GET", "/v1/orgs").json()["data"]
+            assert [(org["id"], org["role"]) for org in orgs] == [(org_id, role)]
+        # Of another issuer, and without an org.
+        for other in (token(AUTH0, subject, o={"id": "org_2xyz", "rol": "admin"}), token(CLERK, subject)):
+            assert deployment.ask(other, "GET", "/v1/collections").status_code == 403
+    finally:
+        world.sql(own)
+        world.sql("delete from rag.orgs where id = %s", org_id)
+
+
+def test_a_token_that_names_two_issuers_or_two_users_is_refused(
+    deployment: Deployment, world: World, people: People, subject: str
+):
+    """PostgREST takes the first value of a repeated name, and Python's json the last."""
+    join(world, people, CLERK, subject)
+    own = {**claims(deployment.own, people.ada.id), "aud": "authenticated"}
+    for first, second in (
+        (f'"iss": "{deployment.own}"', own | {"iss": CLERK}),
+        (rf'"\u0069ss": "{deployment.own}"', own | {"iss": CLERK}),
+        (f'"sub": "{people.ada.id}"', claims(CLERK, subject)),
+    ):
+        payload = f"{{{first}, {json.dumps(second)[1:]}".encode()
+        forged = under(KEYS[CLERK], {"alg": "RS256", "kid": "clerk"}, payload)
+        refused = deployment.ask(forged, "GET", "/v1/members")
+        assert refused.status_code == 401, refused.text
 
 
 def test_only_the_functions_tell_the_keys_of_two_trusted_issuers_apart(

@@ -93,7 +93,7 @@ def test_the_publishable_key_serves_in_place_of_the_anon_key(environment: pytest
     environment.delenv("SUPABASE_ANON_KEY")
     assert key() == "sb_publishable_three"
     environment.delenv(PUBLISHABLE)
-    for keys in ("hunter2", '["hunter2"]', '{"web": "hunter2"}'):
+    for keys in ("hunter2", '["hunter2"]', '{"web": "hunter2"}', '{"default": null}'):
         environment.setenv(f"{PUBLISHABLE}S", keys)
         assert fault() == f'{PUBLISHABLE}S: a JSON object with the entry "default" is required'
 
@@ -108,6 +108,12 @@ def test_a_key_that_row_security_does_not_bind_is_refused(subtests: pytest.Subte
             assert message.startswith("SUPABASE_ANON_KEY: a secret or service_role key")
             assert "hunter2" not in message
             assert key not in message
+
+
+def test_a_key_that_no_header_can_have_is_refused():
+    for key in ("sb_publishable_one\n", "sb_publishable one", "sb_publishable_öne"):
+        with variable(PUBLISHABLE, key):
+            assert fault().startswith("SUPABASE_ANON_KEY: a key without spaces and line breaks is required")
 
 
 def test_an_empty_value_counts_as_unset(subtests: pytest.Subtests):

@@ -5,7 +5,8 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -231,6 +232,27 @@ def test_a_failed_first_fetch_is_repeated_after_five_seconds(service: StandIn, k
     assert len(service.requests) == 1
     clock.now += 2
     assert keys.key("first", "ES256")
+
+
+def test_while_the_endpoint_fails_eight_callers_wait_and_a_slow_failure_has_a_pause_too(
+    service: StandIn, keys: KeySet, clock: Clock
+):
+    release = threading.Event()
+    service.replies(Reply(status=503), Reply(status=503, after=release), listing(FIRST))
+    unavailable(keys)
+    clock.now += 6
+    with ThreadPoolExecutor(20) as pool:
+        calls = [pool.submit(unavailable, keys) for _ in range(20)]
+        assert [call.result() for call in islice(as_completed(calls), 12)] == [None] * 12
+        assert sum(call.done() for call in calls) == 12
+        clock.now += 60
+        release.set()
+    # The pause begins at the end of the failure.
+    clock.now += 4
+    unavailable(keys)
+    clock.now += 2
+    assert keys.key("first", "ES256")
+    assert len(service.requests) == 3
 
 
 def test_a_redirect_is_not_followed(service: StandIn, keys: KeySet):
