@@ -32,6 +32,12 @@ from shared.text.normalize import one_line
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
 # The library's time grows with the square of a header's length: 0.1 s for these, 100 s for a megabyte.
 MAX_HEADER = 10_000
+# Of a header of a part, such as Content-Disposition: a file name of 255 characters has up to 2,300 octets there.
+MAX_PART_HEADER = 3_000
+# The library reads a comment in a comment by recursion.
+MAX_COMMENTS = 100
+# What it raises for some malformed headers.
+MALFORMED = (ValueError, IndexError, AttributeError)
 # Messages in messages.
 MAX_DEPTH = 5
 NOT_READ = "(This file was not read.)"
@@ -99,6 +105,15 @@ class _Unread:
 class _BoundedHeaders(EmailPolicy):
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
+        if name.lower().startswith("content-"):
+            # A parsed header: the library would parse a text at each of some ten accesses.
+            value = re.sub(r"[\r\n]+", "", value)[:MAX_PART_HEADER]
+            if value.count("(") > MAX_COMMENTS:
+                value = value.partition("(")[0]
+            try:
+                return name, self.header_factory(name, value)
+            except MALFORMED:
+                return name, ""
         if not value.isascii():
             # Bytes without an encoded word.
             value = _by_charset(value.encode("ascii", "surrogateescape"), None)
@@ -120,8 +135,7 @@ def _parsed(data: bytes) -> EmailMessage:
 def _header(message: EmailMessage, name: str) -> str | None:
     try:
         return one_line(str(message[name] or "")) or None
-    except (ValueError, IndexError, AttributeError, RecursionError):
-        # The library fails for some malformed headers.
+    except (*MALFORMED, RecursionError):
         return None
 
 

@@ -303,3 +303,10 @@ def test_a_long_header_is_cut_and_a_malformed_one_loses_no_text():
     assert text.startswith("# Kiln\n\nTo: Person 0 <p0@example.org>, Person 1 <p1@example.org>")
     assert text.endswith(">, \u2026\n\nThe kiln is hot.")
     assert len(text) < 11_000
+    comments, parameters = "(" * 9_000, "".join(f"; a{number}*=utf-8''x" for number in range(2_000))
+    part = (
+        f"Content-Type: text/plain{parameters}\nContent-Disposition: inline {comments}\n\nThe kiln is hot.\n"
+    )
+    parts = f"--b\nContent-Transfer-Encoding: 8bit {comments}\n{part}" * 20
+    data = f"Subject: Kiln\nContent-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n".encode()
+    assert text_of(data).split() == ["#", "Kiln", *["The", "kiln", "is", "hot."] * 20]
