@@ -14,6 +14,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from threading import Thread
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -25,6 +26,7 @@ from shared.api import openapi_reference
 from shared.api.app import create_app
 from shared.api.contracts import rag
 from shared.api.dependencies import get_services
+from shared.api.health_probes import log_refusals
 from shared.config import read_server_settings, usable_processors
 from shared.errors import ConfigurationError
 
@@ -91,14 +93,17 @@ class Functions:
     @asynccontextmanager
     async def started(self, *, check_embedder: bool = True) -> AsyncIterator[None]:
         """Start all functions, and stop them at the end. With `check_embedder`, a remote embedder embeds a
-        word first.
+        word first, and models that refuse requests are logged.
 
         They share the services of the process. Each closes them when it stops: then no function serves
         requests any more, and a second close has no effect.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
         if check_embedder and any(app.state.searches for app in self.apps):
-            await run_in_threadpool(get_services().check_embedder)
+            services = get_services()
+            await run_in_threadpool(services.check_embedder)
+            # Beside the first requests.
+            Thread(target=log_refusals, args=(services,), name="models", daemon=True).start()
         async with AsyncExitStack() as stack:
             for app in self.apps:
                 await stack.enter_async_context(app.router.lifespan_context(app))

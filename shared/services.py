@@ -205,7 +205,7 @@ class Services:
     def check_embedder(self) -> None:
         """Embed a word, as a server starts. Raises ConfigurationError for vectors that cannot be stored.
 
-        An endpoint that does not answer is logged, since it may start later.
+        An endpoint that does not answer may start later.
         """
         requested = requested_dimensions(
             self.settings.rag_embedding_model, self.settings.rag_embedding_dimensions
@@ -215,12 +215,7 @@ class Services:
         try:
             with deadline(EMBEDDER_SECONDS):
                 (vector,) = self.embedder.embed(["start"], Role.DOCUMENT)
-        except EmbeddingFailed as error:
-            log.warning(
-                "the embedding server does not embed (%s): check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and "
-                "OPENAI_API_KEY; searches and ingestion fail until it does",
-                error.log_reason,
-            )
+        except EmbeddingFailed:
             return
         if len(vector) > MAX_DIMENSIONS:
             raise ConfigurationError(

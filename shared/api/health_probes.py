@@ -3,6 +3,7 @@
 Each ends by its time-out and raises nothing. All callers share its result."""
 
 import logging
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -153,6 +154,20 @@ def _gateway(services: Services) -> State:
     if 200 <= status < 300:
         return State.HEALTHY
     return {404: State.UNKNOWN, 405: State.UNKNOWN, 429: State.DEGRADED}.get(status, State.UNHEALTHY)
+
+
+def log_refusals(services: Services) -> None:
+    """Log, as a server starts, which of its remote models refuse requests. Raises nothing."""
+    if services.embedder.remote and (error := EMBEDDINGS.at(services, time.monotonic).error):
+        log.warning(
+            "the embedding model does not embed (%s): check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and "
+            "OPENAI_API_KEY; searches and ingestion fail until it does", error,
+        )  # fmt: skip
+    if GATEWAYS.at(services, time.monotonic) is State.UNHEALTHY:
+        log.warning(
+            "the gateway of the answering model refuses requests or does not answer: check RAG_LLM_URL and "
+            "RAG_LLM_API_KEY"
+        )
 
 
 def _answer(services: Services) -> str | None:

@@ -29,6 +29,7 @@ from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
 from tests.external_programs import completed
+from tests.functions.app_server import wait_for
 from tests.stand_in_server import Reply, StandIn
 
 SEARCH, ANSWER = "/api/rag/search", "/api/rag/answer"
@@ -277,12 +278,19 @@ def test_an_embedder_with_too_many_dimensions_stops_the_start(environment: pytes
     assert "docs/models.md" in str(raised.value)
 
 
-def test_an_embedder_that_is_gone_is_logged_at_the_start(
+def test_models_that_refuse_are_logged_at_the_start(
     environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    environment.setenv("OPENAI_API_KEY", "any")
-    environment.setenv("RAG_EMBEDDING_URL", "http://127.0.0.1:9/v1")
-    environment.setenv("RAG_EMBEDDING_MODEL", "nomic-embed-text")
-    with TestClient(create()):
-        pass
-    assert "the embedding server does not embed" in caplog.text
+    """The first of these is requested with 1,536 dimensions, the second embeds a word before the start."""
+    with StandIn() as api:
+        api.replies(Reply(status=401))
+        environment.setenv("OPENAI_API_KEY", "any")
+        environment.setenv("RAG_EMBEDDING_URL", api.url)
+        environment.setenv("RAG_LLM_API_KEY", "any")
+        environment.setenv("RAG_LLM_URL", api.url)
+        for model in ("text-embedding-3-small", "nomic-embed-text"):
+            environment.setenv("RAG_EMBEDDING_MODEL", model)
+            caplog.clear()
+            with TestClient(create()):
+                wait_for(lambda: "the gateway of the answering model refuses" in caplog.text)
+            assert "the embedding model does not embed (embedder_unauthorized)" in caplog.text

@@ -32,7 +32,7 @@ from shared.text.normalize import one_line
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
 # The library's time grows with the square of a header's length: 0.1 s for these, 100 s for a megabyte.
 MAX_HEADER = 10_000
-# Of a header of a part, such as Content-Disposition: a file name of 255 characters has up to 2,300 octets there.
+# Of a part, for example Content-Disposition: a file name of 255 characters has up to 2,300 octets there.
 MAX_PART_HEADER = 3_000
 # The library reads a comment in a comment by recursion.
 MAX_COMMENTS = 100
