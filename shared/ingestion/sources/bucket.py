@@ -5,9 +5,10 @@ admits. Without credentials the bucket must be public: those of this process are
 service may quote credentials, so that their texts are not repeated.
 """
 
+import asyncio
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from shared.ingestion.sources.source import (
 
 LISTED_AT_ONCE = 1000
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 10, 30, 2
+# Of a page of the listing, or of an object, however slowly it arrives: below the lease of a source.
+CALL_SECONDS = 120.0
 DEFAULT_REGION = "us-east-1"
 # Lambda's zip has the libraries in it.
 LIBRARIES = str(Path(__file__).parents[3] / "sources")
@@ -68,7 +71,9 @@ class Bucket:
         key = item.id.removeprefix(self._address_of(""))
         try:
             # An object that has become larger is not read as a whole.
-            data: bytes = self._files.cat_file(f"{self._bucket}/{key}", start=0, end=MAX_BYTES + 1)
+            data: bytes = self._in_time(
+                self._files._cat_file, f"{self._bucket}/{key}", start=0, end=MAX_BYTES + 1
+            )
         except FileNotFoundError:
             raise ItemGone from None
         except Exception as error:
@@ -81,7 +86,8 @@ class Bucket:
 
     def _list(self, start: str) -> dict[str, Any]:
         try:
-            page: dict[str, Any] = self._files.call_s3(
+            page: dict[str, Any] = self._in_time(
+                self._files._call_s3,
                 "list_objects_v2",
                 Bucket=self._bucket,
                 Prefix=self._prefix,
@@ -93,6 +99,15 @@ class Bucket:
         except Exception as error:
             raise _translated(error) from None
         return page
+
+    def _in_time(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The result of a coroutine function of the library. Raises TimeoutError."""
+        from fsspec.asyn import sync
+
+        async def bounded() -> Any:
+            return await asyncio.wait_for(call(*arguments, **options), CALL_SECONDS)
+
+        return sync(self._files.loop, bounded)
 
     def _address_of(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

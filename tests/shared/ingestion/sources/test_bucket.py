@@ -23,6 +23,7 @@ from shared.ingestion.sources.source import (
     ItemGone,
     ListingRefused,
 )
+from tests.stand_in_server import Reply, StandIn
 
 OWN = AddressPolicy(["127.0.0.1/32"])
 CREDENTIALS = {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "s3cret-value"}
@@ -102,6 +103,15 @@ def test_an_object_that_is_large_or_grew_since_the_listing_is_not_read(
         with pytest.raises(UnreadableDocument) as raised:
             bucket.fetch(item, None)
         assert raised.value.code == "file_too_large"
+
+
+def test_a_page_that_arrives_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bucket_module, "CALL_SECONDS", 0.3)
+    with StandIn() as slow:
+        slow.replies(Reply(body=b"<ListBucketResult>" + b" " * 2_000, drip=0.02))
+        with pytest.raises(FetchFailed) as given_up:
+            listed(Bucket("s3://docs", slow.url, None, CREDENTIALS, OWN))
+    assert given_up.value.log_reason == "TimeoutError"
 
 
 def test_no_connection_leads_to_a_private_network(server: Server, monkeypatch: pytest.MonkeyPatch):
