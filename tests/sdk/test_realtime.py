@@ -1,0 +1,158 @@
+"""Waits of the SDKs with Supabase Realtime, over unmodified clients of Supabase: shorter where it works, and as without it
+where it fails."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from supabase import AsyncClientOptions, acreate_client
+
+from local import ROOT
+from mnemosyne import AsyncMnemosyne
+from mnemosyne.aio import realtime
+from tests.realtime_server import FAILURES, RealtimeServer
+from tests.sdk.python_client import ran
+from tests.sdk.typescript_package import KEY, Package, Row
+from tests.stand_in_server import Reply, Request, StandIn
+
+ORG, OWNER = "4be3f7db-0000-4000-8000-00000000000a", "4be3f7db-0000-4000-8000-00000000000b"
+SHARED, PRIVATE = f"rag:{ORG}", f"rag:{ORG}:{OWNER}"
+TOKEN = "a.b.c"
+# Without a message, the next look while a channel is joined comes after ten seconds.
+PROMPT_SECONDS = 8
+
+
+class Project:
+    """Documents: "prompt" ones are completed once they were looked at twice, with a message of Realtime, and others at their
+    third look, without one. Realtime's servers by the ways in which they work."""
+
+    def __init__(self, api: StandIn) -> None:
+        self.url = api.url
+        self.looks: Counter[str] = Counter()
+        self.servers: dict[str, RealtimeServer] = {}
+        self.ended = threading.Event()
+        self._completed: set[str] = set()
+        api.replies(Reply(json=self._document))
+
+    def case(self, way: str, *names: str, **more: Any) -> Row:
+        server = RealtimeServer(way, lambda token, topic: (token, topic) in {(TOKEN, SHARED), (TOKEN, PRIVATE)})
+        server.after_join = lambda topic: self._complete(server, topic)
+        key = way if way not in self.servers else f"{way} again"
+        self.servers[key] = server
+        return {"url": server.url, "ids": names, **more}
+
+    def _document(self, request: Request) -> Any:
+        name = request.path.rpartition("/")[2]
+        self.looks[name] += 1
+        is_completed = name in self._completed or (not name.startswith("prompt") and self.looks[name] > 2)
+        return {
+            "id": name, "org_id": ORG, "owner_id": OWNER if name.endswith("private") else None,
+            "collection_id": "c", "status": "completed" if is_completed else "processing",
+            "created_at": "2026-11-14T10:30:00Z", "updated_at": "2026-11-14T10:30:00Z",
+        }  # fmt: skip
+
+    def _complete(self, server: RealtimeServer, topic: str) -> None:
+        """Complete the documents of a channel, with two messages for each."""
+        while not self.ended.wait(0.1):
+            for name, looks in list(self.looks.items()):
+                if looks > 1 and name.startswith("prompt") and name.endswith("private") == (topic == PRIVATE):
+                    self._completed.add(name)
+                    for _ in range(2):
+                        server.broadcast(topic, "document", {"id": name, "status": "completed"})
+
+
+@pytest.fixture
+def project(gateway: StandIn) -> Iterator[Project]:
+    project = Project(gateway)
+    yield project
+    project.ended.set()
+
+
+def check_ways(project: Project, run: Callable[[list[Row]], list[Row]]) -> None:
+    cases = [
+        project.case("works", "prompt1", "prompt2", "prompt-private", later="prompt3"),
+        project.case("works", "own", own=SHARED),
+        *(project.case(way, way) for way in ("refuses", "is-silent", "rejects", *FAILURES)),
+    ]
+    with ExitStack() as running:
+        for server in project.servers.values():
+            running.enter_context(server)
+        results = run(cases)
+        for case, result in zip(cases, results, strict=True):
+            names = [*case["ids"], *([case["later"]] if "later" in case else [])]
+            assert result["states"] == [f"{name} completed" for name in names]
+            assert result["seconds"] < PROMPT_SECONDS, case
+            # The caller's own channel stays open, all others are left.
+            assert result["channels"] == ([f"realtime:{SHARED}"] if "own" in case else [])
+    assert {way: server.faults for way, server in project.servers.items() if server.faults} == {}
+    joins = {way: sorted(server.joins) for way, server in project.servers.items()}
+    # Waits share a channel. A wait does not join a channel again that has failed.
+    assert joins.pop("works") == [SHARED, SHARED, PRIVATE]
+    assert joins.pop("rejects") == []
+    assert set(map(tuple, joins.values())) == {(SHARED,)}
+
+
+def check_lost_messages(project: Project, run: Callable[[list[Row]], list[Row]]) -> None:
+    """The wait polls beside Realtime, which sends nothing."""
+    case = project.case("is-deaf", "lost")
+    with project.servers["is-deaf"] as server:
+        (result,) = run([case])
+    assert (result["states"], server.joins, project.looks["lost"]) == (["lost completed"], [SHARED], 3)
+
+
+def in_python(project: Project, cases: list[Row]) -> list[Row]:
+    """What realtime.mjs does, with supabase-py."""
+
+    async def result(client: AsyncMnemosyne, case: Row) -> Row:
+        options = AsyncClientOptions(realtime={"timeout": 0.4}, auto_refresh_token=False)
+        supabase = await acreate_client(case["url"], "sb_publishable_x", options)
+        await supabase.realtime.set_auth(TOKEN)
+        if own := case.get("own"):
+            await supabase.channel(own, {"config": {"private": True}}).subscribe()
+
+        async def wait(name: str) -> str:
+            ended = await client.documents.wait_until_ready(name, 60, supabase)
+            return f"{ended.id} {ended.status}"
+
+        began = time.monotonic()
+        states = await asyncio.gather(*map(wait, case["ids"]))
+        if later := case.get("later"):
+            states.append(await wait(later))
+        seconds = time.monotonic() - began
+        channels = [channel.topic for channel in supabase.get_channels()]
+        await supabase.realtime.close()
+        return {"states": states, "seconds": seconds, "channels": channels}
+
+    async def results() -> list[Row]:
+        async with AsyncMnemosyne(KEY, project.url) as client:
+            return await asyncio.gather(*(result(client, case) for case in cases))
+
+    return ran(results())
+
+
+def in_typescript(typescript: Package, project: Project, cases: list[Row], **how: bool) -> list[Row]:
+    given = {"root": f"{ROOT}/", "token": TOKEN, "client": {"apiKey": KEY, "baseUrl": project.url}}
+    results: list[Row] = typescript.run("realtime.mjs", {**given, "cases": cases, **how})
+    return results
+
+
+def test_python_waits_with_realtime(project: Project):
+    check_ways(project, lambda cases: in_python(project, cases))
+
+
+def test_python_waits_without_messages(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(realtime, "POLL_SECONDS", 0.1)
+    check_lost_messages(project, lambda cases: in_python(project, cases))
+
+
+def test_typescript_waits_with_realtime(typescript: Package, project: Project):
+    check_ways(project, lambda cases: in_typescript(typescript, project, cases))
+
+
+def test_typescript_waits_without_messages(typescript: Package, project: Project):
+    check_lost_messages(project, lambda cases: in_typescript(typescript, project, cases, hurried=True))
