@@ -17,14 +17,15 @@ FAILURES = ("expires", "crashes", "drops")
 
 
 class RealtimeServer:
-    """Use as a context manager. `way`: "works", "is-deaf" (it sends no changes), "refuses" joins, "is-silent"
-    (it answers no join), "rejects" connections, or one of FAILURES. `after_join` is called with the topic."""
+    """Use as a context manager. `ways` of the connections, the last one for all further ones: "works", "is-deaf"
+    (sends no changes), "refuses" joins, "is-silent" (answers no join), "rejects" connections, or one of
+    FAILURES. `may_join` gets a token and a topic, `after_join` a topic."""
 
     def __init__(
-        self, way: str = "works", may_join: Callable[[str, str], bool] = lambda token, topic: True,
-        after_join: Callable[[str], None] = lambda topic: None,
-    ) -> None:  # fmt: skip
-        self.way, self.may_join, self.after_join = way, may_join, after_join
+        self, *ways: str, may_join: Callable[[str, str], bool], after_join: Callable[[str], None] | None = None
+    ) -> None:
+        self.way, self._ways = ways[0], iter(ways)
+        self.may_join, self.after_join = may_join, after_join
         self.joins: list[str] = []
         self.faults: list[str] = []
         # The topics of each open connection, with the references of their joins.
@@ -54,6 +55,7 @@ class RealtimeServer:
         query = parse_qs(address.query)
         if not address.path.endswith("/realtime/v1/websocket") or "apikey" not in query:
             self.faults.append(f"connection to {request.path}")
+        self.way = next(self._ways, self.way)
         connection.vsn = query.get("vsn", ["1.0.0"])[0]  # type: ignore[attr-defined]
         return connection.respond(401, '{"error": "Token has expired"}') if self.way == "rejects" else None
 
@@ -104,7 +106,7 @@ class RealtimeServer:
             self._send(connection, [None, None, topic, event, {"joins": {}, "leaves": {}} if "diff" in event else {}])
         if self.way in FAILURES:
             threading.Timer(0.1, self._fail, (connection, topic, ref)).start()
-        elif self.way == "works":
+        elif self.way == "works" and self.after_join:
             threading.Thread(target=self.after_join, args=(topic.removeprefix("realtime:"),), daemon=True).start()
 
     def _fail(self, connection: ServerConnection, topic: str, ref: str) -> None:

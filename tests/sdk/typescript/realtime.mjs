@@ -1,5 +1,5 @@
 // Waits for documents with the Realtime of unmodified clients of supabase-js. Prints the result of each case of standard
-// input: {url, ids, own, later}. `own` is a channel that the caller has open; a wait for `later` follows the others.
+// input: {url, timeout, ids, own, later}. `own` is a channel that the caller has open; a wait for `later` follows the others.
 
 import { createRequire } from "node:module";
 import { json } from "node:stream/consumers";
@@ -15,8 +15,8 @@ if (given.hurried) {
     set(run, milliseconds === 10_000 && new Error().stack.includes("sleep") ? 100 : milliseconds, ...more);
 }
 
-async function result({ url, ids, own, later }) {
-  const options = { accessToken: async () => given.token, realtime: { timeout: 400 } };
+async function result({ url, timeout, ids, own, later }) {
+  const options = { accessToken: async () => given.token, realtime: { timeout: timeout * 1000 } };
   const supabase = createClient(url, "sb_publishable_x", options);
   await supabase.realtime.setAuth();
   if (own) {
