@@ -2,6 +2,7 @@
 where it fails."""
 
 import asyncio
+import math
 import threading
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from supabase import AsyncClientOptions, acreate_client
 from local import ROOT
 from mnemosyne import AsyncMnemosyne
 from mnemosyne.aio import realtime
+from mnemosyne.retries import Waiting
 from tests.realtime_server import FAILURES, RealtimeServer
 from tests.sdk.python_client import ran
 from tests.sdk.typescript_package import KEY, Package, Row
@@ -25,11 +27,12 @@ SHARED, PRIVATE = f"rag:{ORG}", f"rag:{ORG}:{OWNER}"
 TOKEN = "a.b.c"
 # Without a message, the next look while a channel is joined comes after ten seconds.
 PROMPT_SECONDS = 8
+Run = Callable[[list[Row]], list[Row]]
 
 
 class Project:
     """Documents: "prompt" ones are completed once they were looked at twice, with a message of Realtime, and others at their
-    third look, without one. Realtime's servers by the ways in which they work."""
+    third or fourth look, without one. Realtime's servers by the ways in which they work."""
 
     def __init__(self, api: StandIn) -> None:
         self.url = api.url
@@ -43,14 +46,15 @@ class Project:
         channels = {(TOKEN, SHARED), (TOKEN, PRIVATE)}
         server = RealtimeServer(way, may_join=lambda *join: join in channels)
         server.after_join = lambda topic: self._complete(server, topic)
-        key = way if way not in self.servers else f"{way} again"
-        self.servers[key] = server
+        self.servers[way] = server
         return {"url": server.url, "ids": names, "timeout": 0.4 if way == "is-silent" else 60, **more}
 
     def _document(self, request: Request) -> Any:
         name = request.path.rpartition("/")[2]
         self.looks[name] += 1
-        is_completed = name in self._completed or (not name.startswith("prompt") and self.looks[name] > 2)
+        # A client would join a refused channel again after a second.
+        last = math.inf if name.startswith("prompt") else 4 if name == "refuses" else 3
+        is_completed = name in self._completed or self.looks[name] >= last
         return {
             "id": name, "org_id": ORG, "owner_id": OWNER if name.endswith("private") else None,
             "collection_id": "c", "status": "completed" if is_completed else "processing",
@@ -74,35 +78,40 @@ def project(gateway: StandIn) -> Iterator[Project]:
     project.ended.set()
 
 
-def check_ways(project: Project, run: Callable[[list[Row]], list[Row]]) -> None:
-    cases = [
-        project.case("works", "prompt1", "prompt2", "prompt-private", later="prompt3"),
-        project.case("works", "own", own=SHARED),
-        *(project.case(way, way) for way in ("refuses", "is-silent", "rejects", *FAILURES)),
-    ]
+def check_realtime(project: Project, run: Run) -> None:
+    """The waits end promptly though they poll rarely. They share channels, and leave them."""
+    case = project.case("works", "prompt1", "prompt2", "prompt-private", later="prompt3")
+    with project.servers["works"] as server:
+        (result,) = run([case])
+    assert result["states"] == [f"{name} completed" for name in ("prompt1", "prompt2", "prompt-private", "prompt3")]
+    assert (result["seconds"] < PROMPT_SECONDS, result["channels"], server.faults) == (True, [], [])
+    assert sorted(server.joins) == [SHARED, SHARED, PRIVATE]
+
+
+def check_failures(project: Project, run: Run) -> None:
+    """The waits poll. A failed channel is left and not joined again; the caller's own channel stays open."""
+    ways = ("refuses", "is-silent", "rejects", *FAILURES)
+    cases = [project.case("works", "own", own=SHARED), *(project.case(way, way) for way in ways)]
     with ExitStack() as running:
         for server in project.servers.values():
             running.enter_context(server)
         results = run(cases)
-        for case, result in zip(cases, results, strict=True):
-            names = [*case["ids"], *([case["later"]] if "later" in case else [])]
-            assert result["states"] == [f"{name} completed" for name in names]
-            assert result["seconds"] < PROMPT_SECONDS, case
-            # The caller's own channel stays open, all others are left.
-            assert result["channels"] == ([f"realtime:{SHARED}"] if "own" in case else [])
-    assert {way: server.faults for way, server in project.servers.items() if server.faults} == {}
-    joins = {way: sorted(server.joins) for way, server in project.servers.items()}
-    # Waits share a channel. A wait does not join a channel again that has failed.
-    works = {"works": [SHARED, SHARED, PRIVATE], "works again": [SHARED], "rejects": []}
-    assert joins == {**dict.fromkeys(joins, [SHARED]), **works}
+    for case, result in zip(cases, results, strict=True):
+        channels = [f"realtime:{SHARED}"] if "own" in case else []
+        assert (result["states"], result["channels"]) == ([f"{case['ids'][0]} completed"], channels)
+        assert result["seconds"] < PROMPT_SECONDS, case
+    joins = {way: server.joins for way, server in project.servers.items()}
+    assert joins == {**dict.fromkeys(joins, [SHARED]), "rejects": []}
+    assert [server.faults for server in project.servers.values()] == [[]] * len(joins)
 
 
-def check_lost_messages(project: Project, run: Callable[[list[Row]], list[Row]]) -> None:
+def check_lost_messages(project: Project, run: Run) -> None:
     """The wait polls beside Realtime, which sends nothing."""
     case = project.case("is-deaf", "lost")
     with project.servers["is-deaf"] as server:
         (result,) = run([case])
     assert (result["states"], server.joins, project.looks["lost"]) == (["lost completed"], [SHARED], 3)
+    assert result["seconds"] < PROMPT_SECONDS
 
 
 def in_python(project: Project, cases: list[Row]) -> list[Row]:
@@ -135,14 +144,19 @@ def in_python(project: Project, cases: list[Row]) -> list[Row]:
     return ran(results())
 
 
-def in_typescript(typescript: Package, project: Project, cases: list[Row], **how: bool) -> list[Row]:
+def in_typescript(typescript: Package, project: Project, cases: list[Row], **pauses: int) -> list[Row]:
     given = {"root": f"{ROOT}/", "token": TOKEN, "client": {"apiKey": KEY, "baseUrl": project.url}}
-    results: list[Row] = typescript.run("realtime.mjs", {**given, "cases": cases, **how})
+    results: list[Row] = typescript.run("realtime.mjs", {**given, "cases": cases, **pauses})
     return results
 
 
-def test_python_waits_with_realtime(project: Project):
-    check_ways(project, lambda cases: in_python(project, cases))
+def test_python_waits_with_realtime(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Waiting, "pause", lambda waiting, _=None: 9.0)
+    check_realtime(project, lambda cases: in_python(project, cases))
+
+
+def test_python_waits_where_realtime_fails(project: Project):
+    check_failures(project, lambda cases: in_python(project, cases))
 
 
 def test_python_waits_without_messages(project: Project, monkeypatch: pytest.MonkeyPatch):
@@ -151,8 +165,12 @@ def test_python_waits_without_messages(project: Project, monkeypatch: pytest.Mon
 
 
 def test_typescript_waits_with_realtime(typescript: Package, project: Project):
-    check_ways(project, lambda cases: in_typescript(typescript, project, cases))
+    check_realtime(project, lambda cases: in_typescript(typescript, project, cases, without=9_000))
+
+
+def test_typescript_waits_where_realtime_fails(typescript: Package, project: Project):
+    check_failures(project, lambda cases: in_typescript(typescript, project, cases))
 
 
 def test_typescript_waits_without_messages(typescript: Package, project: Project):
-    check_lost_messages(project, lambda cases: in_typescript(typescript, project, cases, hurried=True))
+    check_lost_messages(project, lambda cases: in_typescript(typescript, project, cases, beside=100))
