@@ -12,17 +12,20 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
-# What fails after a channel was joined: the system message, the event that ends the channel, the end of the connection.
+# After a channel was joined its token expires, it crashes, or the connection drops.
 FAILURES = ("expires", "crashes", "drops")
 
 
 class RealtimeServer:
-    """Use as a context manager. `ways` of the connections, the last one for all further ones: "works", "is-deaf"
-    (sends no changes), "refuses" joins, "is-silent" (answers no join), "rejects" connections, or one of
-    FAILURES. `may_join` gets a token and a topic, `after_join` a topic."""
+    """Use as a context manager. `ways` of the connections, the last one for all further ones: "works",
+    "is-deaf" (sends no changes), "refuses" joins, "is-silent" (answers no join), "rejects" connections, or
+    one of FAILURES. `may_join` gets a token and a topic, `after_join` a topic."""
 
     def __init__(
-        self, *ways: str, may_join: Callable[[str, str], bool], after_join: Callable[[str], None] | None = None
+        self,
+        *ways: str,
+        may_join: Callable[[str, str], bool],
+        after_join: Callable[[str], None] | None = None,
     ) -> None:
         self.way, self._ways = ways[0], iter(ways)
         self.may_join, self.after_join = may_join, after_join
@@ -56,7 +59,6 @@ class RealtimeServer:
         if not address.path.endswith("/realtime/v1/websocket") or "apikey" not in query:
             self.faults.append(f"connection to {request.path}")
         self.way = next(self._ways, self.way)
-        connection.vsn = query.get("vsn", ["1.0.0"])[0]  # type: ignore[attr-defined]
         return connection.respond(401, '{"error": "Token has expired"}') if self.way == "rejects" else None
 
     def _connection(self, connection: ServerConnection) -> None:
@@ -71,7 +73,7 @@ class RealtimeServer:
     def _message(self, connection: ServerConnection, message: Any) -> None:
         if isinstance(message, dict):
             message = [message.get(name) for name in ("join_ref", "ref", "topic", "event", "payload")]
-        join_ref, ref, topic, event, payload = message
+        join_ref, _, topic, event, payload = message
         topics = self.open[connection]
         if (topic, event) == ("phoenix", "heartbeat"):
             self._reply(connection, message)
@@ -102,15 +104,15 @@ class RealtimeServer:
         # A receiver is registered before its join is answered.
         self._send_broadcast(connection, topic, "document", {"id": "another", "status": "completed"})
         self._reply(connection, message, response={"postgres_changes": []})
-        for event in ("presence_state", "presence_diff"):
-            self._send(connection, [None, None, topic, event, {"joins": {}, "leaves": {}} if "diff" in event else {}])
+        self._send(connection, [None, None, topic, "presence_state", {}])
+        self._send(connection, [None, None, topic, "presence_diff", {"joins": {}, "leaves": {}}])
         if self.way in FAILURES:
             threading.Timer(0.1, self._fail, (connection, topic, ref)).start()
         elif self.way == "works" and self.after_join:
-            threading.Thread(target=self.after_join, args=(topic.removeprefix("realtime:"),), daemon=True).start()
+            threading.Timer(0, self.after_join, (topic.removeprefix("realtime:"),)).start()
 
     def _fail(self, connection: ServerConnection, topic: str, ref: str) -> None:
-        with self._lock, suppress(ConnectionClosed):
+        with self._lock, suppress(ConnectionClosed, OSError):
             if self.way == "drops":
                 connection.socket.shutdown(2)
                 return
@@ -118,7 +120,8 @@ class RealtimeServer:
                 told = {"extension": "system", "status": "error", "channel": topic.removeprefix("realtime:")}
                 self._send(connection, [ref, None, topic, "system", {**told, "message": "Token has expired"}])
             self.open.get(connection, {}).pop(topic, None)
-            self._send(connection, [ref, ref, topic, "phx_close" if self.way == "expires" else "phx_error", {}])
+            event = "phx_close" if self.way == "expires" else "phx_error"
+            self._send(connection, [ref, ref, topic, event, {}])
 
     def _reply(
         self, connection: ServerConnection, message: Any, status: str = "ok", response: Any = None
@@ -146,4 +149,4 @@ class RealtimeServer:
 
 def _is_first(connection: ServerConnection) -> bool:
     """Whether the connection uses version 1.0.0 of the serialization."""
-    return str(connection.vsn) == "1.0.0"  # type: ignore[attr-defined]
+    return connection.request is not None and "vsn=2.0.0" not in connection.request.path

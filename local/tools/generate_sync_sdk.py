@@ -8,7 +8,7 @@ from local import ROOT
 
 PACKAGE = ROOT / "sdk" / "python" / "src" / "mnemosyne"
 SOURCE = PACKAGE / "aio"
-# Modules that are written by hand for each half.
+# Modules that are written by hand for each half, or for one.
 HANDWRITTEN = {"__init__.py", "clock.py", "keys.py", "realtime.py"}
 # Patterns of whole words and their replacements, applied in this order.
 REPLACEMENTS = (

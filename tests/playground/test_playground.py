@@ -92,10 +92,12 @@ def test_an_upload_follows_realtime_and_is_polled_where_it_fails(
     ann = people.ann.token()
     working = RealtimeServer("works", may_join=may_join, after_join=work)
     # The page asks no more after the rejected connection.
-    ways = ["is-deaf", "refuses", "expires", "drops", "rejects"]
+    ways = ["is-deaf", "refuses", "drops", "rejects"]
     failing = RealtimeServer(*ways, may_join=may_join)
     with working:
-        browse("uploads_follow_realtime", people.ann, token=ann, realtime=working.url, ways=["works"], sockets=1)
+        browse(
+            "uploads_follow_realtime", people.ann, token=ann, realtime=working.url, ways=["works"], sockets=1
+        )
     with failing, run_worker(stack):
         given = {"ways": [*ways, "never"], "sockets": len(ways)}
         browse("uploads_follow_realtime", people.ann, token=ann, realtime=failing.url, **given)

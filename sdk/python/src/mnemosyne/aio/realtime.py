@@ -1,11 +1,10 @@
-"""Pauses that end when Supabase Realtime reports a change. There is no synchronous twin: the synchronous client of
-supabase-py has no Realtime."""
+"""Pauses that end when Supabase Realtime reports a change. There is no synchronous twin: the synchronous
+client of supabase-py has no Realtime."""
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from mnemosyne.models.document import Document
@@ -13,13 +12,11 @@ from mnemosyne.retries import Waiting
 
 # Between two polls while changes are reported: a message may be lost.
 POLL_SECONDS = 10.0
-# For leaving a channel, also when the server is gone.
-LEAVE_SECONDS = 2.0
 
 
 class Realtime(Protocol):
-    """An asynchronous client of supabase-py with the user's token, or its `realtime`. A wait ends as soon as it
-    reports the end of the processing, and polls less; where Realtime fails, the wait polls as without it."""
+    """An asynchronous client of supabase-py with the user's token, or its `realtime`. Where it fails, the wait
+    polls as without it."""
 
     def get_channels(self) -> Sequence[Any]: ...
     def channel(self, topic: str, params: Any = None) -> Any: ...
@@ -27,7 +24,7 @@ class Realtime(Protocol):
 
 
 class Changes:
-    """The changes of one document, until the end of the block. After a failure of Realtime there are none."""
+    """The changes of one document, until it is closed. After a failure of Realtime there are none."""
 
     def __init__(self, client: Realtime, waiting: Waiting) -> None:
         self._client, self._waiting = client, waiting
@@ -35,12 +32,7 @@ class Changes:
         self._id = ""
         self._changed = asyncio.Event()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
         if self._subscription:
             self._subscription.waits.discard(self)
             if not self._subscription.waits:
@@ -72,7 +64,7 @@ class Changes:
 class _Subscription:
     """A channel. All waits for its documents share it, since a client has one channel of a name."""
 
-    _all: "WeakKeyDictionary[Realtime, dict[str, _Subscription]]" = WeakKeyDictionary()
+    _all: ClassVar[WeakKeyDictionary[Realtime, dict[str, "_Subscription"]]] = WeakKeyDictionary()
 
     def __init__(self, client: Realtime, topic: str) -> None:
         self.is_joined = False
@@ -93,7 +85,7 @@ class _Subscription:
             channels[topic] = made
             made._channel = client.channel(topic, {"config": {"private": True}})
             made._channel.on_broadcast("document", made._report)
-            # Not awaited: to connect takes long where the server is gone.
+            # To connect takes long where the server is gone.
             made._joining = asyncio.create_task(made._join())
         return made
 
@@ -117,7 +109,7 @@ class _Subscription:
             return
         self.is_joined = state == "SUBSCRIBED"
         if not self.is_joined:
-            # The client would try to join again and again. The next wait tries once.
+            # The client would join again and again.
             self._leaving = asyncio.create_task(self._leave())
         for wait in self.waits:
             wait.report()
@@ -126,7 +118,8 @@ class _Subscription:
         self.is_joined = False
         del self._all[self._client][self._topic]
         with suppress(Exception):
-            async with asyncio.timeout(LEAVE_SECONDS):
+            # The server may be gone.
+            async with asyncio.timeout(2):
                 await self._client.remove_channel(self._channel)
         if self._joining:
             self._joining.cancel()

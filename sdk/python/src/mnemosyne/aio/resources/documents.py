@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing  # asynchronous only
 from typing import Any, Literal
 
 from mnemosyne.aio.names import id_of
@@ -199,7 +200,7 @@ class AsyncDocumentsResource:
         """
         waiting = Waiting(timeout)
         if realtime is not None:  # asynchronous only
-            async with Changes(realtime, waiting) as changes:  # asynchronous only
+            async with aclosing(Changes(realtime, waiting)) as changes:  # asynchronous only
                 return await self._ready(document_id, waiting, changes.pause)  # asynchronous only
         return await self._ready(document_id, waiting, _pause)
 
