@@ -15,8 +15,8 @@ POLL_SECONDS = 10.0
 
 
 class Realtime(Protocol):
-    """An asynchronous client of supabase-py with the user's token, or its `realtime`. Where it fails, the wait
-    polls as without it."""
+    """An asynchronous client of supabase-py with the user's token, or its `realtime`. Where it fails, the
+    wait polls as without it."""
 
     def get_channels(self) -> Sequence[Any]: ...
     def channel(self, topic: str, params: Any = None) -> Any: ...
