@@ -43,6 +43,15 @@ export class Api {
     this.#token = token;
   }
 
+  get token() {
+    return this.#token;
+  }
+
+  /** Aborted when the user has signed out. */
+  get signal() {
+    return this.#left.signal;
+  }
+
   /** Go on with the same user's newer token. */
   renew(token) {
     this.#token = token;

@@ -31,7 +31,7 @@ export class Documents {
       clearTimeout(waiting);
       waiting = setTimeout(() => this.show(this.#next.sources), PAUSE);
     };
-    this.#uploads = new Uploads(api, on.problem);
+    this.#uploads = new Uploads(api, Boolean(userId), on.problem);
     byId("more-documents").onclick = () => this.#more();
     byId("files").onchange = ({ target }) => {
       void this.#upload([...target.files]);

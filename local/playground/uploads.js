@@ -1,6 +1,7 @@
 // Uploads of files, and the state of each until its document is processed.
 
 import { byId, count, el } from "./dom.js";
+import { Changes } from "./realtime.js";
 
 // Until the next look at a document that is worked on, in milliseconds: longer each time.
 const PAUSES = [500, 700, 1000, 1500, 2000, 3000];
@@ -8,11 +9,13 @@ const ENDED = new Set(["completed", "failed"]);
 
 export class Uploads {
   #api;
+  #changes;
   #onProblem;
 
   /** `onProblem` is called with problems that are not one file's. */
-  constructor(api, onProblem) {
+  constructor(api, isUser, onProblem) {
     this.#api = api;
+    this.#changes = new Changes(api, isUser);
     this.#onProblem = onProblem;
   }
 
@@ -32,8 +35,9 @@ export class Uploads {
       const form = new FormData();
       form.append("collection_id", collectionId);
       form.append("file", file);
-      const { id } = await this.#api.post("/api/v1/documents", form);
-      const ended = await this.#watch(id, show);
+      const document = await this.#api.post("/api/v1/documents", form);
+      this.#changes.watch(document);
+      const ended = await this.#watch(document.id, show).finally(() => this.#changes.unwatch(document.id));
       if (ended.status === "failed") show("failed", "failed", ended.error?.message);
       else show(`ready: ${count(ended.chunk_count, "chunk")}`, "completed", ended.notes.join(" "));
     } catch (problem) {
@@ -55,7 +59,7 @@ export class Uploads {
         else if (!problem.isPassing) throw problem;
         show("waiting", "", problem.message);
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
+      await this.#changes.pause(id, PAUSES[Math.min(look, PAUSES.length - 1)]);
     }
   }
 }

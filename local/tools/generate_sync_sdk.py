@@ -8,17 +8,18 @@ from local import ROOT
 
 PACKAGE = ROOT / "sdk" / "python" / "src" / "mnemosyne"
 SOURCE = PACKAGE / "aio"
-# Modules that are written by hand for each half.
-HANDWRITTEN = {"__init__.py", "clock.py", "keys.py"}
+# Modules that are written by hand for each half, or for one.
+HANDWRITTEN = {"__init__.py", "clock.py", "keys.py", "realtime.py"}
 # Patterns of whole words and their replacements, applied in this order.
 REPLACEMENTS = (
+    (r"[^\n]*  # asynchronous only\n", ""),
     (r"async def", "def"),
     (r"AsyncIterator", "Iterator"),
     (r"async with", "with"),
     (r"async for", "for"),
     (r"await ", ""),
     (r"mnemosyne\.aio\b", "mnemosyne"),
-    (r"Callable\[\[(\w+)\], Awaitable\[([^\n]+)\]\]", r"Callable[[\1], \2]"),
+    (r"Callable\[\[([^\]]+)\], Awaitable\[([^\n]+)\]\]", r"Callable[[\1], \2]"),
     (r"Awaitable, ", ""),
     (r"import asyncio", "import time"),
     (r"asyncio\.sleep", "time.sleep"),

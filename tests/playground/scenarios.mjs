@@ -89,6 +89,37 @@ export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
   for (const secret of [given.answer, given.filename]) assert.ok(!seen.includes(secret), secret);
 }
 
+/** The page is deployed with the address of Realtime, as docs/playground.md says. */
+export async function uploads_follow_realtime(page, given) {
+  const origin = given.realtime.replace("http", "ws");
+  const address = `${origin}/realtime/v1/websocket?apikey=sb_publishable_x&vsn=1.0.0`;
+  const configured = (text) => text.replace('"realtime" content=""', `"realtime" content="${address}"`).replace("connect-src 'self'", `$& ${origin}`);
+  await page.route(`${given.url}/`, async (route) => {
+    const response = await route.fetch();
+    const policy = configured(response.headers()["content-security-policy"]);
+    await route.fulfill({ response, headers: { ...response.headers(), "content-security-policy": policy }, body: configured(await response.text()) });
+  });
+  // Chromium takes a page that Playwright changes for one of the internet.
+  await page.context().grantPermissions(["local-network-access"]);
+  // The looks without Realtime follow each other quickly, and where Realtime is deaf, those beside it.
+  await page.addInitScript(() => {
+    const set = setTimeout;
+    globalThis.setTimeout = (run, milliseconds) => set(run, milliseconds < 10_000 || globalThis.isHurried ? 100 : milliseconds);
+  });
+  const sockets = [];
+  page.on("websocket", (socket) => sockets.push(socket));
+  await signIn(page, given);
+  for (const way of given.ways) {
+    await page.evaluate((isHurried) => (globalThis.isHurried = isHurried), way === "is-deaf");
+    const file = { name: `${way}.txt`, mimeType: "text/plain", buffer: Buffer.from(`The kiln ${way}.`) };
+    await page.getByLabel("Upload files").setInputFiles(file);
+    // A look that no change and no failure brings forward comes after ten seconds.
+    await page.locator("#uploads li", { hasText: file.name }).getByText(/ready: 1 chunk/).waitFor({ timeout: 8_000 });
+  }
+  assert.equal(sockets.length, given.sockets);
+  await Promise.all(sockets.map((socket) => socket.isClosed() || socket.waitForEvent("close")));
+}
+
 export async function nothing_of_who_leaves_stays_or_comes(page, given) {
   // Ann's answers are on their way for so long that she has left by then.
   let late = 0;

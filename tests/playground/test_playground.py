@@ -16,13 +16,14 @@ from shared.errors import NoOrg
 from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
-from tests.external_programs import run_worker
+from tests.external_programs import call_worker, run_worker
 from tests.functions.app_server import services_with, site
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.search_workspace import MENU, OUTAGE, put
 from tests.functions.test_records import UNANSWERABLE, record_requests
 from tests.playground.conftest import AXE, Browse, crowd
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
+from tests.realtime_server import RealtimeServer
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
@@ -75,6 +76,33 @@ def test_an_uploaded_document_is_found_only_in_its_org(
             filename="kiln <b>notes.txt", text="The kiln is fired at 1,240 degrees for nine hours.",
             question="At how many degrees is the kiln fired?", answer="1,240 degrees",
         )  # fmt: skip
+
+
+def test_an_upload_follows_realtime_and_is_polled_where_it_fails(
+    browse: Browse, people: People, stack: Stack, world: World, no_jobs: None
+):
+    def may_join(token: str, topic: str) -> bool:
+        return token == ann and world.as_user(people.ann, "select rag.may_receive(%s)", topic) == [(True,)]
+
+    def work(topic: str) -> None:
+        call_worker(stack)
+        for (document,) in world.sql("select id::text from rag.documents where org_id = %s", people.acme.id):
+            working.broadcast(topic, "job", {"id": "j", "document_id": document, "state": "done"})
+
+    ann = people.ann.token()
+    working = RealtimeServer("works", may_join=may_join, after_join=work)
+    # The page asks no more after the rejected connection.
+    ways = ["is-deaf", "refuses", "drops", "rejects"]
+    failing = RealtimeServer(*ways, may_join=may_join)
+    with working:
+        browse(
+            "uploads_follow_realtime", people.ann, token=ann, realtime=working.url, ways=["works"], sockets=1
+        )
+    with failing, run_worker(stack):
+        given = {"ways": [*ways, "never"], "sockets": len(ways)}
+        browse("uploads_follow_realtime", people.ann, token=ann, realtime=failing.url, **given)
+    assert (working.faults, failing.faults) == ([], [])
+    assert (len(working.joins), len(failing.joins)) == (1, len(ways) - 1)
 
 
 def test_a_sign_out_removes_everything_of_the_user(browse: Browse, readers: People):

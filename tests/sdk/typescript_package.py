@@ -24,6 +24,11 @@ OPTIONS = {
     "typeRoots": [str(ROOT / "node_modules" / "@types")], "noUncheckedIndexedAccess": True,
     "exactOptionalPropertyTypes": True, "skipLibCheck": False,
 }  # fmt: skip
+# The types of supabase-js need a browser's names.
+SUPABASE_OPTIONS = {
+    **OPTIONS, "lib": ["ES2022", "DOM"], "skipLibCheck": True,
+    "paths": {"@supabase/*": [str(ROOT / "node_modules" / "@supabase" / "*")]},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ def compile_users(package: Package) -> None:
     texts["readme.ts"] = blocks((folder / "README.md").read_text(), "ts")
     for name, text in texts.items():
         (package.folder / name).write_text(text)
-    names = list(texts)
-    configuration = {"compilerOptions": OPTIONS, "files": names}
-    (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
-    process = completed([npm_program("tsc"), "--project", package.folder])
-    assert process.returncode == 0, process.stdout
+    for options, names in ((OPTIONS, texts.keys() - {"supabase.ts"}), (SUPABASE_OPTIONS, {"supabase.ts"})):
+        configuration = {"compilerOptions": options, "files": sorted(names)}
+        (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
+        process = completed([npm_program("tsc"), "--project", package.folder])
+        assert process.returncode == 0, process.stdout

@@ -25,5 +25,6 @@ export {
 export type { FileContent, FileInput } from "./files.js";
 export type * from "./models/index.js";
 export { type ListParams, Page, type Pagination } from "./pages.js";
+export type { RealtimeChannel, RealtimeClient } from "./realtime.js";
 export * from "./resources/index.js";
 export { Stream } from "./streaming.js";

@@ -72,8 +72,8 @@ export function retryAfter(headers: Headers): number | undefined {
   return Number.isNaN(moment) ? undefined : Math.max(0, (moment - Date.now()) / 1000);
 }
 
-/** Rejects with the signal's reason as soon as it is aborted. */
-export function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+/** Rejects with the signal's reason as soon as it is aborted. Ends earlier with `change`. */
+export function sleep(milliseconds: number, signal: AbortSignal | undefined, change?: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);
@@ -83,11 +83,14 @@ export function sleep(milliseconds: number, signal: AbortSignal | undefined): Pr
       clearTimeout(timer);
       reject(signal?.reason);
     };
-    const timer = setTimeout(() => {
+    const wake = (): void => {
+      clearTimeout(timer);
       signal?.removeEventListener("abort", stop);
       resolve();
-    }, milliseconds);
+    };
+    const timer = setTimeout(wake, milliseconds);
     signal?.addEventListener("abort", stop, { once: true });
+    void change?.then(wake);
   });
 }
 

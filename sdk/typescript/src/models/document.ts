@@ -3,6 +3,7 @@
 import type { RequestOptions } from "../calls.js";
 import type { FileInput } from "../files.js";
 import type { ListParams } from "../pages.js";
+import type { RealtimeClient } from "../realtime.js";
 import type { Metadata } from "./collection.js";
 
 export type DocumentStatus = "processing" | "completed" | "failed";
@@ -109,4 +110,6 @@ export interface ListDocuments extends ListParams {
 export interface WaitOptions extends Pick<RequestOptions, "signal"> {
   /** Milliseconds for the whole wait; 300,000. */
   timeout?: number | undefined;
+  /** A client of supabase-js with the user's token: its Realtime reports the end of the processing. */
+  realtime?: RealtimeClient | undefined;
 }

@@ -18,6 +18,7 @@ import type {
 } from "../models/document.js";
 import { idOf } from "../names.js";
 import { type Listed, Page } from "../pages.js";
+import { Changes } from "../realtime.js";
 import type { Transport } from "../transport.js";
 import { masked, sleep, step } from "../utils.js";
 
@@ -131,13 +132,24 @@ export class DocumentsResource {
     return this.#transport.request({ method: "DELETE", path: `${PATH}/${step(documentId)}` }, options);
   }
 
-  /** The document when it is completed. Continues through temporary failures of the server. */
+  /** The document when it is completed. Continues through temporary failures of the server, and without Realtime. */
   async waitUntilReady(documentId: string, options: WaitOptions = {}): Promise<Document> {
+    const changes = new Changes(options.realtime);
+    try {
+      return await this.#ready(documentId, options, changes);
+    } finally {
+      changes.end();
+    }
+  }
+
+  async #ready(documentId: string, options: WaitOptions, changes: Changes): Promise<Document> {
     const { timeout = READY_WITHIN, signal } = options;
     const end = Date.now() + timeout;
     let lastStatus: string | undefined;
     for (let interval = FIRST_LOOK; ; interval = Math.min(LONGEST_LOOK, interval * 1.5)) {
       let told = 0;
+      // A change during this look is followed by another.
+      const change = changes.next();
       try {
         const timeLimit = Math.min(LONGEST_LOOK, Math.max(SHORTEST_LOOK, end - Date.now()));
         const how = { maxRetries: 0, signal, timeout: timeLimit };
@@ -147,6 +159,7 @@ export class DocumentsResource {
         if (lastStatus === "failed") {
           throw new DocumentFailedError(documentId, masked(document.error, key));
         }
+        changes.follow(document);
       } catch (raised) {
         if (!isPassing(raised)) throw raised;
         if (raised instanceof APIError) told = 1000 * (raised.retryAfter ?? 0);
@@ -158,7 +171,8 @@ export class DocumentsResource {
         throw new APITimeoutError(message, { lastStatus });
       }
       // (The last look is at the very end.)
-      await sleep(Math.min(left, Math.max(told, interval * (1 + Math.random() / 4))), signal);
+      const pause = changes.isLive ? LONGEST_LOOK : interval * (1 + Math.random() / 4);
+      await sleep(Math.min(left, Math.max(told, pause)), signal, told ? undefined : change);
     }
   }
 }

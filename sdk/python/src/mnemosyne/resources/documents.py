@@ -3,6 +3,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 from mnemosyne.errors import (
@@ -185,15 +186,28 @@ class DocumentsResource:
         request = Request("PATCH", path("documents", document_id), json=fields)
         return Document.of(self._transport.send(request))
 
-    def wait_until_ready(self, document_id: str, timeout: float = 300) -> Document:
+    def wait_until_ready(
+        self,
+        document_id: str,
+        timeout: float = 300,
+    ) -> Document:
         """The document when it can be searched. Continues through temporary failures of the server.
 
         Raises DocumentFailedError with the document's own error; APITimeoutError with its progress after
         `timeout` seconds; permanent errors, such as NotFoundError, at once.
         """
         waiting = Waiting(timeout)
+        return self._ready(document_id, waiting, _pause)
+
+    def _ready(
+        self,
+        document_id: str,
+        waiting: Waiting,
+        sleep: Callable[[float, Document | None], None],
+    ) -> Document:
         last, retry_after_seconds = "nothing was known of it yet", None
         while True:
+            document: Document | None = None
             # Each poll is one short attempt, since the next poll repeats it.
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
@@ -219,11 +233,15 @@ class DocumentsResource:
             pause = waiting.pause(retry_after_seconds)
             if pause is None:
                 raise APITimeoutError(
-                    f"Document {document_id} is not ready after {timeout} s: {last.rstrip('.')}. "
+                    f"Document {document_id} is not ready after {waiting.seconds} s: {last.rstrip('.')}. "
                     "Wait again, or raise timeout."
                 )
-            time.sleep(pause)
+            sleep(pause, document)
 
     def delete(self, document_id: str) -> None:
         """Delete the document with its chunks, original and graph. Raises NotFoundError."""
         self._transport.send(Request("DELETE", path("documents", document_id)))
+
+
+def _pause(seconds: float, _: Document | None) -> None:
+    time.sleep(seconds)

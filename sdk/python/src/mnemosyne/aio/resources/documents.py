@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing  # asynchronous only
 from typing import Any, Literal
 
 from mnemosyne.aio.names import id_of
 from mnemosyne.aio.pages import AsyncPage
+from mnemosyne.aio.realtime import Changes, Realtime  # asynchronous only
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.errors import (
     APIConnectionError,
@@ -184,15 +187,32 @@ class AsyncDocumentsResource:
         request = Request("PATCH", path("documents", document_id), json=fields)
         return Document.of(await self._transport.send(request))
 
-    async def wait_until_ready(self, document_id: str, timeout: float = 300) -> Document:
+    async def wait_until_ready(
+        self,
+        document_id: str,
+        timeout: float = 300,
+        realtime: Realtime | None = None,  # asynchronous only
+    ) -> Document:
         """The document when it can be searched. Continues through temporary failures of the server.
 
         Raises DocumentFailedError with the document's own error; APITimeoutError with its progress after
         `timeout` seconds; permanent errors, such as NotFoundError, at once.
         """
         waiting = Waiting(timeout)
+        if realtime is not None:  # asynchronous only
+            async with aclosing(Changes(realtime, waiting)) as changes:  # asynchronous only
+                return await self._ready(document_id, waiting, changes.pause)  # asynchronous only
+        return await self._ready(document_id, waiting, _pause)
+
+    async def _ready(
+        self,
+        document_id: str,
+        waiting: Waiting,
+        sleep: Callable[[float, Document | None], Awaitable[None]],
+    ) -> Document:
         last, retry_after_seconds = "nothing was known of it yet", None
         while True:
+            document: Document | None = None
             # Each poll is one short attempt, since the next poll repeats it.
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
@@ -218,11 +238,15 @@ class AsyncDocumentsResource:
             pause = waiting.pause(retry_after_seconds)
             if pause is None:
                 raise APITimeoutError(
-                    f"Document {document_id} is not ready after {timeout} s: {last.rstrip('.')}. "
+                    f"Document {document_id} is not ready after {waiting.seconds} s: {last.rstrip('.')}. "
                     "Wait again, or raise timeout."
                 )
-            await asyncio.sleep(pause)
+            await sleep(pause, document)
 
     async def delete(self, document_id: str) -> None:
         """Delete the document with its chunks, original and graph. Raises NotFoundError."""
         await self._transport.send(Request("DELETE", path("documents", document_id)))
+
+
+async def _pause(seconds: float, _: Document | None) -> None:
+    await asyncio.sleep(seconds)

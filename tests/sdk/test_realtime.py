@@ -1,0 +1,180 @@
+"""Waits of the SDKs with Supabase Realtime, over unmodified clients of Supabase: shorter where it works,
+and as without it where it fails."""
+
+import asyncio
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from supabase import AsyncClientOptions, acreate_client
+
+from local import ROOT
+from mnemosyne import AsyncMnemosyne
+from mnemosyne.aio import realtime
+from mnemosyne.retries import Waiting
+from tests.realtime_server import FAILURES, RealtimeServer
+from tests.sdk.python_client import ran
+from tests.sdk.typescript_package import KEY, Package, Row
+from tests.stand_in_server import Reply, Request, StandIn
+
+ORG, OWNER = "4be3f7db-0000-4000-8000-00000000000a", "4be3f7db-0000-4000-8000-00000000000b"
+SHARED, PRIVATE = f"rag:{ORG}", f"rag:{ORG}:{OWNER}"
+TOKEN = "a.b.c"
+# Without a message, the next look while a channel is joined comes after ten seconds.
+PROMPT_SECONDS = 8
+Run = Callable[[list[Row]], list[Row]]
+
+
+class Project:
+    """Documents: "prompt" ones are completed after their second look, with a message of Realtime, and others
+    at their third or fourth, without one. Realtime's servers by the ways in which they work."""
+
+    def __init__(self, api: StandIn) -> None:
+        self.url = api.url
+        self.looks: Counter[str] = Counter()
+        self.servers: dict[str, RealtimeServer] = {}
+        self.ended = threading.Event()
+        self._completed: set[str] = set()
+        api.replies(Reply(json=self._document))
+
+    def case(self, way: str, *names: str, **more: Any) -> Row:
+        channels = {(TOKEN, SHARED), (TOKEN, PRIVATE)}
+        server = RealtimeServer(way, may_join=lambda *join: join in channels)
+        server.after_join = lambda topic: self._complete(server, topic)
+        self.servers[way] = server
+        return {"url": server.url, "ids": names, "timeout": 0.4 if way == "is-silent" else 60, **more}
+
+    def _document(self, request: Request) -> Any:
+        name = request.path.rpartition("/")[2]
+        self.looks[name] += 1
+        # A client would join a refused channel again after a second.
+        last = math.inf if name.startswith("prompt") else 4 if name == "refuses" else 3
+        is_completed = name in self._completed or self.looks[name] >= last
+        return {
+            "id": name, "org_id": ORG, "owner_id": OWNER if name.endswith("private") else None,
+            "collection_id": "c", "status": "completed" if is_completed else "processing",
+            "created_at": "2026-11-14T10:30:00Z", "updated_at": "2026-11-14T10:30:00Z",
+        }  # fmt: skip
+
+    def _complete(self, server: RealtimeServer, topic: str) -> None:
+        """Complete the documents of a channel, with two messages for each."""
+        while not self.ended.wait(0.1):
+            for name, looks in list(self.looks.items()):
+                if looks > 1 and name.startswith("prompt") and name.endswith("private") == (topic == PRIVATE):
+                    self._completed.add(name)
+                    for _ in range(2):
+                        server.broadcast(topic, "document", {"id": name, "status": "completed"})
+
+
+@pytest.fixture
+def project(gateway: StandIn) -> Iterator[Project]:
+    project = Project(gateway)
+    yield project
+    project.ended.set()
+
+
+def check_realtime(project: Project, run: Run) -> None:
+    """The waits end promptly though they poll rarely. They share channels, and leave them."""
+    case = project.case("works", "prompt1", "prompt2", "prompt-private", later="prompt3")
+    with project.servers["works"] as server:
+        (result,) = run([case])
+    names = [*case["ids"], case["later"]]
+    assert result["states"] == [f"{name} completed" for name in names]
+    assert (result["seconds"] < PROMPT_SECONDS, result["channels"], server.faults) == (True, [], [])
+    assert sorted(server.joins) == [SHARED, SHARED, PRIVATE]
+
+
+def check_failures(project: Project, run: Run) -> None:
+    """The waits poll. A failed channel is left and not joined again; the caller's own channel stays open."""
+    ways = ("refuses", "is-silent", "rejects", *FAILURES)
+    cases = [project.case("works", "own", own=SHARED), *(project.case(way, way) for way in ways)]
+    with ExitStack() as running:
+        for server in project.servers.values():
+            running.enter_context(server)
+        results = run(cases)
+    for case, result in zip(cases, results, strict=True):
+        channels = [f"realtime:{SHARED}"] if "own" in case else []
+        assert (result["states"], result["channels"]) == ([f"{case['ids'][0]} completed"], channels)
+        assert result["seconds"] < PROMPT_SECONDS, case
+    joins = {way: server.joins for way, server in project.servers.items()}
+    assert joins == {way: [] if way == "rejects" else [SHARED] for way in joins}
+    assert [server.faults for server in project.servers.values()] == [[]] * len(joins)
+
+
+def check_lost_messages(project: Project, run: Run) -> None:
+    """The wait polls beside Realtime, which sends nothing."""
+    case = project.case("is-deaf", "lost")
+    with project.servers["is-deaf"] as server:
+        (result,) = run([case])
+    assert (result["states"], server.joins, project.looks["lost"]) == (["lost completed"], [SHARED], 3)
+    assert result["seconds"] < PROMPT_SECONDS
+
+
+def in_python(project: Project, cases: list[Row]) -> list[Row]:
+    """What realtime.mjs does, with supabase-py."""
+
+    private: Any = {"config": {"private": True}}
+
+    async def result(client: AsyncMnemosyne, case: Row) -> Row:
+        realtime_options: Any = {"timeout": case["timeout"]}
+        options = AsyncClientOptions(realtime=realtime_options, auto_refresh_token=False)
+        supabase = await acreate_client(case["url"], "sb_publishable_x", options)
+        await supabase.realtime.set_auth(TOKEN)
+        if own := case.get("own"):
+            await supabase.channel(own, private).subscribe()
+
+        async def wait(name: str) -> str:
+            ended = await client.documents.wait_until_ready(name, 60, supabase)
+            return f"{ended.id} {ended.status}"
+
+        began = time.monotonic()
+        states = await asyncio.gather(*map(wait, case["ids"]))
+        if later := case.get("later"):
+            states.append(await wait(later))
+        seconds = time.monotonic() - began
+        channels = [channel.topic for channel in supabase.get_channels()]
+        await supabase.realtime.close()
+        return {"states": states, "seconds": seconds, "channels": channels}
+
+    async def results() -> list[Row]:
+        async with AsyncMnemosyne(KEY, project.url) as client:
+            return await asyncio.gather(*(result(client, case) for case in cases))
+
+    return ran(results())
+
+
+def in_typescript(typescript: Package, project: Project, cases: list[Row], **pauses: int) -> list[Row]:
+    given = {"root": f"{ROOT}/", "token": TOKEN, "client": {"apiKey": KEY, "baseUrl": project.url}}
+    results: list[Row] = typescript.run("realtime.mjs", {**given, "cases": cases, **pauses})
+    return results
+
+
+def test_python_waits_with_realtime(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Waiting, "pause", lambda waiting, _=None: 9.0)
+    check_realtime(project, lambda cases: in_python(project, cases))
+
+
+def test_python_waits_where_realtime_fails(project: Project):
+    check_failures(project, lambda cases: in_python(project, cases))
+
+
+def test_python_waits_without_messages(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(realtime, "POLL_SECONDS", 0.1)
+    check_lost_messages(project, lambda cases: in_python(project, cases))
+
+
+def test_typescript_waits_with_realtime(typescript: Package, project: Project):
+    check_realtime(project, lambda cases: in_typescript(typescript, project, cases, without=9_000))
+
+
+def test_typescript_waits_where_realtime_fails(typescript: Package, project: Project):
+    check_failures(project, lambda cases: in_typescript(typescript, project, cases))
+
+
+def test_typescript_waits_without_messages(typescript: Package, project: Project):
+    check_lost_messages(project, lambda cases: in_typescript(typescript, project, cases, beside=100))

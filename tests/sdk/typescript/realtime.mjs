@@ -1,0 +1,38 @@
+// Waits for documents with the Realtime of unmodified clients of supabase-js. Prints the result of each case of standard
+// input: {url, timeout, ids, own, later}. `own` is a channel that the caller has open; a wait for `later` follows the others.
+
+import { createRequire } from "node:module";
+import { json } from "node:stream/consumers";
+
+import { Mnemosyne } from "@mnemosyne-ai/sdk";
+
+const given = await json(process.stdin);
+const { createClient } = createRequire(given.root)("@supabase/supabase-js");
+// The SDK's pauses, beside Realtime and without it, last as long as the test says.
+const set = globalThis.setTimeout;
+globalThis.setTimeout = (run, milliseconds, ...more) => {
+  const pause = new Error().stack.includes("sleep") ? given[milliseconds === 10_000 ? "beside" : "without"] : undefined;
+  return set(run, pause ?? milliseconds, ...more);
+};
+
+async function result({ url, timeout, ids, own, later }) {
+  const options = { accessToken: async () => given.token, realtime: { timeout: timeout * 1000 } };
+  const supabase = createClient(url, "sb_publishable_x", options);
+  await supabase.realtime.setAuth();
+  if (own) {
+    const channel = supabase.channel(own, { config: { private: true } });
+    await new Promise((resolve) => channel.subscribe(resolve));
+  }
+  const client = new Mnemosyne(given.client);
+  const wait = (id) => client.documents.waitUntilReady(id, { timeout: 60_000, realtime: supabase });
+  const began = Date.now();
+  const ended = await Promise.all(ids.map(wait));
+  if (later) ended.push(await wait(later));
+  const seconds = (Date.now() - began) / 1000;
+  const channels = supabase.getChannels().map(({ topic }) => topic);
+  return { states: ended.map(({ id, status }) => `${id} ${status}`), seconds, channels };
+}
+
+process.stdout.write(JSON.stringify(await Promise.all(given.cases.map(result))));
+// supabase-js holds its connections, and timers, for a while.
+process.exit();
