@@ -24,7 +24,7 @@ from rich.table import Table
 from bench.labelled_sets import IngestedSet, ingest_set
 from bench.ranking import difference, measures
 from shared import pipeline
-from shared.calibration.labelled_sets import LabelledSet, sets_in
+from shared.calibration.labelled_sets import InvalidSet, LabelledSet, sets_in
 from shared.config import Settings
 from shared.services import Services
 from shared.types import Confidence, Filters, Mode, Query
@@ -136,4 +136,7 @@ def table(before: Measures, after: Measures, change: str) -> Table:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except InvalidSet as invalid:
+        sys.exit(f"The folder is no labelled set: {invalid}")

@@ -5,13 +5,15 @@ import json
 import random
 from time import perf_counter
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 from rich.console import Console
 
 from bench.figures import Figure
 from bench.interleaved import connect, post, vector_literal
 from bench.keyword_search import COMMON_WORDS, PASSAGE, kinds
-from bench.tenant_rows import Org
+from bench.tenant_rows import Org, ids
 from bench.tenants import tenant_database
 from bench.text_corpus import TextCorpus, index_words, load_corpus
 
@@ -46,6 +48,9 @@ def requests(corpus: TextCorpus) -> dict[str, tuple[str, dict[str, Any]]]:
     text = " ".join(draws[PASSAGE](draw) for _ in range(100))[:LONGEST]
     vector = {"query_vector": vector_literal(corpus.org.queries(1)[0]), "top_k": TOP_K}
     metadata = {f"field {number}": {"$ne": number} for number in range(CONDITIONS)}
+    # The first chunk's document has the number 0 too.
+    numbers = np.arange(CONDITIONS, dtype=np.uint64)
+    chunks = [str(UUID(bytes=one.tobytes())) for one in ids(corpus.org, numbers)]
     labels = [f"label {number}" for number in range(CONDITIONS)]
     of_text = {"query_text": text, **vector}
     keyword = {"query_text": common, "mode": "keyword", "top_k": TOP_K}
@@ -59,5 +64,8 @@ def requests(corpus: TextCorpus) -> dict[str, tuple[str, dict[str, Any]]]:
         "300 nearest with ten neighbours": ("rag_search", {**of_text, "expand_context": 10}),
         "100 conditions $ne": ("rag_search", {**of_text, "filters": {"metadata": metadata}}),
         "100 labels": ("rag_search", {**of_text, "filters": {"labels": labels}}),
+        "similar to a document": ("rag_similar", {"document_id": chunks[0], "top_k": TOP_K}),
+        "100 chunks with ten neighbours": ("rag_widen", {"chunk_ids": chunks, "neighbours": 10}),
+        "names of collections": ("rag_list_names", {}),
         "100 preferred types": ("rag_search", {**of_text, "prefer": labels}),
     }

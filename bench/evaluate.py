@@ -24,7 +24,7 @@ from bench import (
     figures,
 )
 from bench.labelled_sets import IngestedSet, ingest_set, with_neutral_titles
-from shared.calibration.labelled_sets import LabelledSet, sets_in
+from shared.calibration.labelled_sets import InvalidSet, LabelledSet, sets_in
 from shared.calibration.stored_search import calibration_name_of, observe_stored
 from shared.generation import calibration_fit
 
@@ -107,4 +107,7 @@ def _record(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except InvalidSet as invalid:
+        sys.exit(f"The folder is no labelled set: {invalid}")

@@ -101,7 +101,7 @@ class Bucket:
         return page
 
     def _in_time(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The result of a coroutine function of the library. Raises TimeoutError."""
+        """The result of a coroutine function of the library. Raises FSTimeoutError."""
         from fsspec.asyn import sync
 
         async def bounded() -> Any:

@@ -111,7 +111,7 @@ def test_a_page_that_arrives_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch)
         slow.replies(Reply(body=b"<ListBucketResult>" + b" " * 2_000, drip=0.02))
         with pytest.raises(FetchFailed) as given_up:
             listed(Bucket("s3://docs", slow.url, None, CREDENTIALS, OWN))
-    assert given_up.value.log_reason == "TimeoutError"
+    assert given_up.value.log_reason == "FSTimeoutError"
 
 
 def test_no_connection_leads_to_a_private_network(server: Server, monkeypatch: pytest.MonkeyPatch):
