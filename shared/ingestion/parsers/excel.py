@@ -15,10 +15,10 @@ from shared.ingestion.parsers.excel_tables import tables
 from shared.ingestion.parsers.markdown_table import MAX_CELLS
 from shared.ingestion.parsers.number_format import (
     BUILT_IN,
-    separators_of,
     shown_number,
     shown_text,
 )
+from shared.ingestion.parsers.number_separators import LANGUAGE_OF_STYLE, separators_of
 from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
 from shared.ingestion.parsers.office_xml import (
     Package,
@@ -69,8 +69,7 @@ class _Book:
         # The font and the format code of each cell style, by the number of the style.
         self._fonts: dict[str, str] = {}
         self._codes: dict[str, str] = {}
-        self._read_styles()
-        self._separators = separators_of(self._codes.values(), self._texts)
+        self._separators = separators_of(self._codes.values(), self._texts, self._read_styles())
         self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
@@ -111,10 +110,11 @@ class _Book:
             texts.append(_rich_text(item))
         return texts
 
-    def _read_styles(self) -> None:
+    def _read_styles(self) -> list[str]:
+        """The language of the program by the name of the normal style, if any."""
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
-            return
+            return []
         root = self._package.tree(part)
         codes = dict(BUILT_IN)
         for format_ in root.iter("{*}numFmt"):
@@ -128,6 +128,8 @@ class _Book:
                 self._codes[str(index)] = codes.get(int(style.get("numFmtId", "")), "")
             with suppress(ValueError, IndexError):
                 self._fonts[str(index)] = names[int(style.get("fontId", ""))]
+        named = (style.get("name") for style in root.iter("{*}cellStyle") if style.get("builtinId") == "0")
+        return [LANGUAGE_OF_STYLE[name] for name in named if name in LANGUAGE_OF_STYLE]
 
     def _stream(self, part: str, *names: str) -> Iterator[Any]:
         """The elements of these names, one at a time."""
@@ -289,7 +291,7 @@ class _Book:
             elif name == "txBody":
                 yield "\n".join(drawn_paragraphs(element))
             elif attribute(element, "id" if name == "chart" else "dm"):
-                text = graphic(self._package, targets, element)
+                text = graphic(self._package, targets, element, self._separators)
                 self._pictures += name == "chart" and not text
                 yield text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
-from shared.ingestion.parsers.number_format import shown_number
+from shared.ingestion.parsers.number_format import Separators, shown_number
 from shared.ingestion.parsers.office_equations import equation
 from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
 from shared.ingestion.parsers.parsed_file import description
@@ -124,7 +124,7 @@ def letters(number: int) -> str:
     return chr(65 + (number - 1) % 26) * min((number - 1) // 26 + 1, 100)
 
 
-def chart(root: Any) -> str:
+def chart(root: Any, separators: Separators) -> str:
     """The title of a chart, and its categories and series as a table, as stored in the chart."""
     plot = next(root.iter("{*}plotArea"), root)
     title = next((title for title in root.iter("{*}title") if local(title.getparent()) == "chart"), None)
@@ -132,11 +132,11 @@ def chart(root: Any) -> str:
     categories: dict[int, str] = {}
     names, series = list[str](), list[dict[int, str]]()
     for one in plot.iter("{*}ser"):
-        points = _points(one, "val", "yVal")
+        points = _points(one, separators, "val", "yVal")
         categories |= {
-            key: text for key, text in _points(one, "cat", "xVal").items() if key not in categories
+            key: text for key, text in _points(one, separators, "cat", "xVal").items() if key not in categories
         }
-        sizes = _points(one, "bubbleSize")
+        sizes = _points(one, separators, "bubbleSize")
         name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
         for label, column in ((name, points), (f"{name} (size)", sizes)):
             if column:
@@ -176,7 +176,7 @@ def chart(root: Any) -> str:
     return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
 
 
-def _points(series: Any, *names: str) -> dict[int, str]:
+def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
     """The stored points of a dimension of a series, by index. Categories may have several levels."""
     points: dict[int, str] = {}
     for name in names:
@@ -189,7 +189,7 @@ def _points(series: Any, *names: str) -> dict[int, str]:
             own_code = point.get("formatCode") or code
             if local(point.getparent()) in ("numCache", "numLit"):
                 with suppress(ValueError, ArithmeticError):
-                    text = shown_number(float(text), own_code)
+                    text = shown_number(float(text), own_code, separators=separators)
             # The first level is the innermost.
             points[index] = f"{text} {points[index]}" if index in points else text
     return points
@@ -211,7 +211,9 @@ def diagram(root: Any) -> str:
     return "\n".join(f"- {text}" for text in texts)
 
 
-def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any) -> str:
+def graphic(
+    package: Package, targets: dict[str, tuple[str, str]], element: Any, separators: Separators
+) -> str:
     """The text of the chart or diagram that the element names; "" where the file lacks it."""
     is_diagram = local(element) == "relIds"
     _, part = targets.get(attribute(element, "dm" if is_diagram else "id") or "", ("", ""))
@@ -221,7 +223,7 @@ def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any)
         root = package.tree(part)
     except UnreadableDocument:
         return ""
-    return diagram(root) if is_diagram else chart(root)
+    return diagram(root) if is_diagram else chart(root, separators)
 
 
 def alternative_text(drawing: Any) -> str:

@@ -162,6 +162,16 @@ def test_the_text_of_a_cell_is_what_excel_shows():
     assert unknown.notes == ["1 symbol of a special font could not be read."]
 
 
+def test_numbers_have_the_separators_of_the_program():
+    def in_german(sheet: Any) -> None:
+        sheet.parent._named_styles["Normal"].name = "Standard"
+
+    code = formatted("A2", "#,##0")
+    for change, shown in ((in_german, "2.180 | 0,5"), (lambda _: None, "2180 | 0.5")):
+        text = text_of(file_of([["Umsatz", "Anteil"], [2180, 0.5]], code, change))
+        assert text.splitlines()[2] == f"| {shown} |"
+
+
 def test_charts_and_text_boxes_are_read_and_pictures_noted():
     drawing = '<txBody><a:p><a:r><a:t>Reorder at 30</a:t></a:r></a:p></txBody><c:chart r:id="r_c1"/><pic/>'
     content = cells("><v>1</v>") + '<drawing r:id="r_drawing"/>'

@@ -80,6 +80,15 @@ def labelled_chart(slide: Any) -> None:
     label._p.append(etree.fromstring(range_.format(NAMESPACES)))
 
 
+def german_chart(slide: Any) -> None:
+    data = CategoryChartData(number_format="#,##0")
+    data.categories = ["Erz"]
+    data.add_series("Umsatz", (2180,))
+    add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, data)(slide)
+    run = box(slide, "Umsatz 2027", 0, 6).text_frame.paragraphs[0].runs[0]
+    run._r.get_or_add_rPr().set("lang", "de-DE")
+
+
 def diagram(slide: Any) -> None:
     content = f"<part {NAMESPACES}>{DIAGRAM}</part>".encode()
     name = PackURI("/ppt/diagrams/data1.xml")
@@ -270,6 +279,7 @@ WORDS = " words" * 8
 ALTERNATIVES = with_xml(alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1"))
 SLIDES: list[tuple[Callable[[Any], object], int, str]] = [
     (labelled_chart, BLANK, "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"),
+    (german_chart, BLANK, "|  | Umsatz |\n| --- | --- |\n| Erz | 2.180 |\n\nUmsatz 2027"),
     (diagram, BLANK, "- Harbour master"),
     # Shapes are read in the order of their places.
     (two_columns, BLANK, f"left{WORDS}\n\nleft, low{WORDS}\n\nright{WORDS}\n\nright, low{WORDS}"),
