@@ -16,9 +16,10 @@ from shared.ingestion.parsers.parsed_file import read_member
 _POINT, _SPACE = (".", ","), ("\u00a0", ",")
 # Those of a decimal comma with an unknown character between thousands.
 _BEHIND: Separators = ("", ",")
-_OF_LANGUAGE = dict.fromkeys("de es it nl pt da tr el id ro hr sl ca".split(), _POINT) | dict.fromkeys(
-    "fr fi cs sv nb nn no pl ru uk sk hu bg et lv lt".split(), _SPACE
-)
+_OF_LANGUAGE = {
+    **dict.fromkeys(("de", "es", "it", "nl", "pt", "da", "tr", "el", "id", "ro", "hr", "sl", "ca"), _POINT),
+    **dict.fromkeys(("fr", "fi", "cs", "sv", "nb", "nn", "no", "pl", "ru", "uk", "sk", "hu", "bg"), _SPACE),
+}
 # Regions that write other numbers than most of their language.
 _OF_REGION = dict.fromkeys(("de-CH", "de-LI", "fr-CH", "it-CH"), PLAIN) | dict.fromkeys(
     ("es-MX", "es-US", "es-GT", "es-HN", "es-NI", "es-PA", "es-PE", "es-PR", "es-SV", "es-DO"), ENGLISH
@@ -49,9 +50,9 @@ _TEXT = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)<")
 
 
 def separators_of(codes: Iterable[str], texts: Iterable[str], tags: Iterable[str] = ()) -> Separators:
-    """The separators that the file's users see in numbers. `codes`: of its formats; `tags`: the languages that
-    the file states, such as de-DE, once for each place. The language of the words decides, where the file or
-    its formats agree or there are many words. Numbers are PLAIN where the signs disagree."""
+    """The separators that the file's users see in numbers. `codes`: of its formats; `tags`: the languages
+    that the file states, such as de-DE, once for each place. The language of the words decides, where the
+    file or its formats agree or there are many words. Numbers are PLAIN where the signs disagree."""
     of_formats, is_swiss = _of_formats([*codes])
     stated = Counter(tags).most_common(1)
     of_file = _of_tag(stated[0][0]) if stated else UNKNOWN

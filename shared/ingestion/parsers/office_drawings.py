@@ -134,7 +134,9 @@ def chart(root: Any, separators: Separators) -> str:
     for one in plot.iter("{*}ser"):
         points = _points(one, separators, "val", "yVal")
         categories |= {
-            key: text for key, text in _points(one, separators, "cat", "xVal").items() if key not in categories
+            key: text
+            for key, text in _points(one, separators, "cat", "xVal").items()
+            if key not in categories
         }
         sizes = _points(one, separators, "bubbleSize")
         name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
