@@ -16,6 +16,7 @@ from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.charsets import by_content_type, encoding_of
 from shared.ingestion.parsers.html_elements import notes_on
 from shared.ingestion.parsers.html_xml import decoded, markdown
+from shared.ingestion.parsers.mail_threads import with_headings
 from shared.ingestion.parsers.parsed_file import (
     BINARY,
     ParsedFile,
@@ -58,7 +59,8 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 def eml(data: bytes) -> ParsedFile:
     """Mail: subject, sender, recipients and date; the plain text, or the HTML if the plain text lacks one of
-    its numbers or half of its words; attachments and messages, forwarded or attached; invitations
+    its numbers or half of its words; earlier messages that it quotes, below their author and date; attachments
+    and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
     and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read
@@ -146,7 +148,8 @@ def _text(message: EmailMessage, unread: _Unread, depth: int = 0) -> str:
     parts = list(islice(_leaves(message, unread), MAX_PARTS + 1))
     if len(parts) > MAX_PARTS:
         raise size_error()
-    texts = (_part(part, unread, depth) for part in parts)
+    author = ", ".join(filter(None, (_header(message, name) for name in ("From", "Date"))))
+    texts = (_part(part, unread, depth, author) for part in parts)
     return "\n\n".join([lines[0], "\n".join(lines[1:]), *filter(None, texts)])
 
 
@@ -197,11 +200,11 @@ def _words(bodies: list[MIMEPart], unread: _Unread) -> Counter[str]:
     return Counter(_WORDS.findall(" ".join(_body(leaf, unread) for leaf in bodies).casefold()))
 
 
-def _part(part: MIMEPart, unread: _Unread, depth: int) -> str:
+def _part(part: MIMEPart, unread: _Unread, depth: int, author: str) -> str:
     name = one_line(str(part.get_filename() or ""))
     kind = part.get_content_type()
     if kind in ("text/plain", "text/html") and not name:
-        return _body(part, unread)
+        return with_headings(_body(part, unread), "#" * (depth + 2), author)
     if kind == "text/calendar":
         return _events(_decoded(part))
     if kind in SIGNATURES:
