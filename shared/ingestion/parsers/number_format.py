@@ -121,7 +121,7 @@ def general(value: float) -> str:
     """The number in the format General, integers with all digits."""
     number = Decimal(f"{value:.{_MAX_DIGITS}g}")
     if number == number.to_integral_value() and abs(number) < Decimal(10) ** 20:
-        return f"{number:.0f}"
+        return f"{number + 0:.0f}"
     if Decimal("0.0001") <= abs(number) < Decimal(10) ** 11:
         return f"{Decimal(f'{value:.10g}').normalize():f}"
     mantissa, _, exponent = f"{value:.5e}".partition("e")

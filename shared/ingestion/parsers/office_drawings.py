@@ -9,7 +9,7 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
 from shared.ingestion.parsers.number_format import Separators, shown_number
 from shared.ingestion.parsers.office_equations import equation
-from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
+from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped, value
 from shared.ingestion.parsers.parsed_file import description
 from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
@@ -24,14 +24,15 @@ _PLACEHOLDERS = {
 
 
 class ScriptedText:
-    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs."""
+    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs, and
+    ~~ around struck words."""
 
     def __init__(self) -> None:
         self._text = ""
         self._kind = self._content = ""
 
     def add(self, text: str, kind: str = "") -> None:
-        """kind: "sup", "sub" or ""."""
+        """kind: "sup", "sub", "del" or ""."""
         if kind != self._kind:
             self._end_script()
             self._kind = kind
@@ -45,9 +46,16 @@ class ScriptedText:
         return self._text
 
     def _end_script(self) -> None:
-        if self._kind:
+        if self._kind == "del":
+            self._text += struck(self._content)
+        elif self._kind:
             self._text += script(self._kind, self._content, self._text[-3:])
             self._kind = self._content = ""
+
+
+def struck(text: str) -> str:
+    inner = text.strip()
+    return text.replace(inner, f"~~{inner}~~", 1) if inner else text
 
 
 def drawn_paragraphs(element: Any, inherits_bullet: Callable[[int], bool] | None = None) -> Iterator[str]:
@@ -88,7 +96,13 @@ def _drawn_text(paragraph: Any) -> str:
             content = child(run, "t")
             text.add(
                 _in_font(unescaped((content.text if content is not None else None) or ""), properties),
-                "sup" if baseline > 0 else "sub" if baseline < 0 else "",
+                "del"
+                if (attribute(properties, "strike") or "noStrike") != "noStrike"
+                else "sup"
+                if baseline > 0
+                else "sub"
+                if baseline < 0
+                else "",
             )
         elif name == "br":
             text.add(" ")
@@ -186,6 +200,8 @@ def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
         if dimension is None:
             continue
         code = next((code.text for code in dimension.iter("{*}formatCode")), None) or "General"
+        if code == "General" and name in ("val", "yVal"):
+            code = _label_format(series)
         for point in dimension.iter("{*}pt"):
             index, text = int(point.get("idx", 0)), _first_value(point)
             own_code = point.get("formatCode") or code
@@ -195,6 +211,19 @@ def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
             # The first level is the innermost.
             points[index] = f"{text} {points[index]}" if index in points else text
     return points
+
+
+def _label_format(series: Any) -> str:
+    """The format of the labels of a series, or percent in full for that of its axis, if it is their own."""
+    group = series.getparent()
+    ids = {attribute(axis, "val") for axis in group.iterchildren("{*}axId")}
+    axes = [axis for axis in group.itersiblings("{*}valAx") if value(axis, "axId") in ids]
+    for place in (child(series, "dLbls"), child(group, "dLbls"), *axes):
+        format_ = child(place, "numFmt")
+        if attribute(format_, "sourceLinked", "1") in ("0", "false"):
+            code = attribute(format_, "formatCode") or "General"
+            return code if place not in axes else "0.####%" if "%" in code else "General"
+    return "General"
 
 
 def _first_value(element: Any) -> str:

@@ -313,7 +313,8 @@ class _Document:
         font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
         if is_hidden:
             return
-        kind = self._raised(run, properties)
+        is_struck = is_on(properties, "strike") or is_on(properties, "dstrike")
+        kind = "del" if is_struck else self._raised(run, properties)
         for element in run:
             name = local(element)
             if element in of_fields:

@@ -229,7 +229,9 @@ END:VTIMEZONE
 BEGIN:VEVENT
 DTSTART;TZID=Europe/Berlin:20270504T090000
 DTEND:20270504T083000Z
-SUMMARY:Kiln inspection\\, hall 7
+EXDATE:20270511T070000Z,20270518
+DURATION:PT1H
+SUMMARY:Kiln inspection\\, hall 20271234
 LOCATION;LANGUAGE=en:Harbour
   street 4
 UID:x
@@ -241,8 +243,15 @@ def test_an_invitation_is_text():
     parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
     assert text_of(raw(*parts)).endswith(
         "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
-        "Event: Kiln inspection, hall 7\nLocation: Harbour street 4"
+        "Except: 2027-05-11 07:00 UTC,2027-05-18\nDuration: PT1H\n"
+        "Event: Kiln inspection, hall 20271234\nLocation: Harbour street 4"
     )
+
+
+def test_lines_that_are_broken_within_words_are_joined():
+    head = "text/plain; charset=utf-8; format=flowed; delsp=yes"
+    text = text_of(raw((head, b"Der Kran kostet 1 \n2 Euro.\nNeue Ze \nile\n-- \nAnn")))
+    assert text.endswith("Der Kran kostet 12 Euro.\nNeue Zeile\n-- \nAnn")
 
 
 UNREAD = {
