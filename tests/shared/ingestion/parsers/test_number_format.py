@@ -60,8 +60,13 @@ GERMAN = ["Stück für die Hütte"]
     [
         (["0", "#,##0.00 [$€-407]"], GERMAN, "", "2.180 1.234,50 €"),
         (['#,##0.00 "€"'], GERMAN, "", "2.180 1.234,50 €"),
-        (["[$-40C]0.0"], ["Pièces livrées à Nîmes"], "", "2\u00a0180 1\u00a0234,50 €"),
-        (['#,##0.00 "kr"'], ["Åsa Sjöström, lön för året"], "", "2\u00a0180 1\u00a0234,50 €"),
+        (["[$-40C]0.0"], ["Pièces livrées à Nîmes pour le client"], "", "2\u00a0180 1\u00a0234,50 €"),
+        (
+            ['#,##0.00 "kr"'],
+            ["Åsa Sjöström, lön för året och det som inte"],
+            "",
+            "2\u00a0180 1\u00a0234,50 €",
+        ),
         # Many words; the language that the file states most often, of few words.
         ([], ["Die Kosten sind im Vergleich zum Vorjahr nicht gestiegen"], "", "2.180 1.234,50 €"),
         ([], ["Umsatz"], "de-DE en-US de-DE", "2.180 1.234,50 €"),
