@@ -50,7 +50,7 @@ class ScriptedText:
             self._text += struck(self._content)
         elif self._kind:
             self._text += script(self._kind, self._content, self._text[-3:])
-            self._kind = self._content = ""
+        self._kind = self._content = ""
 
 
 def struck(text: str) -> str:

@@ -42,7 +42,7 @@ _BODIES = {2, 4, 6, 7}
 
 @dataclass(slots=True)
 class _Unread:
-    """What is not read. `separators`: of the numbers of charts."""
+    """Counts of parts that are not read. `separators`: of the numbers of charts."""
 
     separators: Separators
     pictures: int = 0

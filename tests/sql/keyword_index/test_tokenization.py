@@ -118,8 +118,10 @@ def test_other_texts_are_not_identifiers(world: World):
 
 
 def test_a_number_is_found_with_and_without_leading_zeros_and_unit(world: World, people: People):
-    shown = [("7.5%", "7.5"), ("7.5 %", "7.5"), ("00417", "417"), ("007", "7"), ("042", "42"),
-             ("2,180", "2180"), ("2.180", "2180"), ("2\u00a0180", "2180"), ("1.234,50 €", "1234.50")]  # fmt: skip
+    shown = [
+        ("7.5%", "7.5"), ("7.5 %", "7.5"), ("00417", "417"), ("007", "7"), ("042", "42"),
+        ("2,180", "2180"), ("2.180", "2180"), ("2\u00a0180\u00a0km", "2180"), ("1.234,50 €", "1234.50"),
+    ]  # fmt: skip
     for written, plain in shown:
         assert (
             terms(world, f"The value is {written}.")[plain]

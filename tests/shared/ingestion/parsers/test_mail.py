@@ -64,8 +64,8 @@ def test_a_forwarded_message_is_part_of_the_text():
 ADA = "Ada Lovelace <ada@acme.example>, Mon, 05 Jan 2026 10:00:00 +0100"
 THREADS = [
     # Below the answer, with the headers of the earlier message.
-    ("It costs 9.\n\n-----Original Message-----\nFrom: Ben\nSent: May 3, 2027 9:12 AM\nTo: Ada\n\nIs it 8?",
-     "It costs 9.\n\n\n## Ben, May 3, 2027 9:12 AM\n\nTo: Ada\n\nIs it 8?"),
+    ("It costs:\n  9\n\n-----Original Message-----\nFrom: Ben\nSent: May 3, 9:12 AM\nTo: Ada\n\nIs it 8?",
+     "It costs:\n  9\n\n\n## Ben, May 3, 9:12 AM\n\nTo: Ada\n\nIs it 8?"),
     ("Neun.\n____________________\n*Von:* Jens <j@a.example>\n*Gesendet:* 4. Mai 2027\n\nAcht?",
      "Neun.\n\n## Jens <j@a.example>, 4. Mai 2027\n\n\nAcht?"),
     # Behind a line that introduces it, nested and broken in two; above the answer.

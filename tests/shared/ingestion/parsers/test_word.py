@@ -185,7 +185,7 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
     (paragraph("".join(map(DESCRIBED.format, ("Quay from the south", "quay.png", "Picture 1")))), {},
      "Picture: Quay from the south"),
-    (paragraph(run("9", "<w:strike/>") + run(" 7")), {}, "~~9~~ 7"),
+    (paragraph(run("9", "<w:strike/>") + run(" 7 m") + run("3", SUP)), {}, "~~9~~ 7 m³"),
     (paragraph("O", '<w:framePr w:dropCap="drop"/>') + paragraph("nce."), {}, "Once."),
     (f"<w:sdt><w:sdtContent>{paragraph('Chosen.')}</w:sdtContent></w:sdt>"
      + paragraph(f"{REFERENCE}<w:hyperlink>{run(' linked')}</w:hyperlink>"), {},
