@@ -12,6 +12,8 @@ MAX_ROWS, MAX_LINES, DISTANCE, LEADING = 3, 12, 2.0, 1.3
 # The greatest length of a row of names; the most words of names that stand close to each other, and the least
 # ratio of the gaps between them to those within one.
 MAX_CHARACTERS, MAX_WORDS, WIDER = 150, 12, 1.25
+# More columns have no header of several rows. It bounds the time.
+MAX_COLUMNS = 50
 
 _Columns = Sequence[tuple[float, float]]
 # The cells of a row, each with its columns.
@@ -58,9 +60,11 @@ def _names_at_top(table: Sequence[Line]) -> int:
 
 def _header(lines: Sequence[Line], below: Line, columns: _Columns) -> list[Line]:
     """The lines above a row as one line of names and others of values; nothing for other lines."""
+    if not 1 < len(columns) <= MAX_COLUMNS:
+        return []
     levels: dict[float, list[Line]] = {}
     for line in lines:
-        if not line.cells or line.is_whole or len(line.text) > MAX_CHARACTERS or len(columns) < 2:
+        if not line.cells or line.is_whole or len(line.text) > MAX_CHARACTERS:
             return []
         at = next((at for at in levels if abs(at - line.baseline) < line.height / 2), line.baseline)
         levels.setdefault(at, []).append(line)
