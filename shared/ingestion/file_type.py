@@ -50,11 +50,13 @@ _OLD = (
 )
 _ARCHIVE = "an archive: upload the files in it"
 _RTF = "an RTF file: save it as DOCX"
+_OPEN_DOCUMENT = "an OpenDocument file: save it as DOCX, XLSX or PPTX"
 SIGNATURES = {b"\xd0\xcf\x11\xe0": _OLD, b"\x1f\x8b": _ARCHIVE, b"{\\rtf": _RTF}
 UNREADABLE = (
     dict.fromkeys((".doc", ".xls", ".ppt", ".msg"), _OLD)
     | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
     | {".rtf": _RTF}
+    | dict.fromkeys((".odt", ".ods", ".odp"), _OPEN_DOCUMENT)
     | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
 )
 # The first bytes of pictures, sound and film.
@@ -115,6 +117,8 @@ def _kind_by_content(data: bytes, filename: str) -> str:
 def _archive_kind(data: bytes) -> str:
     # Names of members are not compressed. Only the parser opens an archive, which may have half a million.
     kind = next((kind for member, kind in MEMBERS.items() if re.search(member, data)), None)
+    if b"mimetypeapplication/vnd.oasis.opendocument" in data[:100]:
+        raise _unsupported(_OPEN_DOCUMENT)
     if kind is None:
         raise _unsupported(_ARCHIVE)
     return kind

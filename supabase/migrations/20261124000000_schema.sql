@@ -5216,12 +5216,19 @@ as $$
   union all
   select ltrim(padded.parts[1], '0')
   from regexp_matches(content, '(?:^|[\s|(])(0{2,}[1-9][0-9]{0,30}|0[1-9][0-9]{1,30})(?![[:alnum:]])', 'g')
-    as padded (parts);
+    as padded (parts)
+  union all
+  -- 2180 for 2,180 and 2.180, 1234.50 for 1.234,50. One pattern for both steps takes four times as long.
+  select translate(regexp_replace(found.parts[1], '[.,][0-9]{1,2}$', ''), '.,’' || chr(160) || chr(8239), '')
+    || coalesce('.' || substring(found.parts[1], '[.,]([0-9]{1,2})$'), '')
+  from regexp_matches(content,
+    '([[:alnum:].,]*[.,’\u00a0\u202f][0-9]{3}(?:[.,]?[[:alnum:]]+|[’\u00a0\u202f][0-9]{3})*)', 'g') as found (parts)
+  where found.parts[1] ~ '^[1-9][0-9]{0,2}([.,’\u00a0\u202f][0-9]{3}){1,6}([.,][0-9]{1,2})?$';
 $$;
 
 comment on function rag.identifiers is
   'The identifiers in a text (rag.tokenized_text), in lower case, with repetitions: runs of letters and digits with '
-  'punctuation or U+001F inside, C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
+  'punctuation or U+001F inside, C++ and C#, 417 for 00417 and 2180 for 2,180. Those of more than 200 characters are omitted.';
 
 create function rag.identifier_terms(config regconfig, content text)
 returns table (term text, place integer)

@@ -15,15 +15,22 @@ from shared.ingestion.parsers.excel_tables import tables
 from shared.ingestion.parsers.markdown_table import MAX_CELLS
 from shared.ingestion.parsers.number_format import (
     BUILT_IN,
-    separators_of,
     shown_number,
     shown_text,
 )
-from shared.ingestion.parsers.office_drawings import ScriptedText, alternative_text, drawn_paragraphs, graphic
+from shared.ingestion.parsers.number_separators import LANGUAGE_OF_STYLE, separators_of
+from shared.ingestion.parsers.office_drawings import (
+    ScriptedText,
+    alternative_text,
+    drawn_paragraphs,
+    graphic,
+    struck,
+)
 from shared.ingestion.parsers.office_xml import (
     Package,
     attribute,
     child,
+    is_on,
     local,
     refuse_entities,
     unescaped,
@@ -69,8 +76,9 @@ class _Book:
         # The font and the format code of each cell style, by the number of the style.
         self._fonts: dict[str, str] = {}
         self._codes: dict[str, str] = {}
-        self._read_styles()
-        self._separators = separators_of(self._codes.values(), self._texts)
+        # The styles of struck cells.
+        self._struck = set[str]()
+        self._separators = separators_of(self._codes.values(), self._texts, self._read_styles())
         self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
@@ -111,10 +119,11 @@ class _Book:
             texts.append(_rich_text(item))
         return texts
 
-    def _read_styles(self) -> None:
+    def _read_styles(self) -> list[str]:
+        """The language of the program by the name of the normal style, if any."""
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
-            return
+            return []
         root = self._package.tree(part)
         codes = dict(BUILT_IN)
         for format_ in root.iter("{*}numFmt"):
@@ -122,12 +131,17 @@ class _Book:
                 codes[int(format_.get("numFmtId", ""))] = format_.get("formatCode", "")
         fonts = child(root, "fonts")
         names = [value(font, "name") or "" for font in (() if fonts is None else fonts)]
+        are_struck = [is_on(font, "strike") for font in (() if fonts is None else fonts)]
         styles = child(root, "cellXfs")
         for index, style in enumerate(() if styles is None else styles.iter("{*}xf")):
             with suppress(ValueError):
                 self._codes[str(index)] = codes.get(int(style.get("numFmtId", "")), "")
             with suppress(ValueError, IndexError):
-                self._fonts[str(index)] = names[int(style.get("fontId", ""))]
+                font = int(style.get("fontId", ""))
+                self._fonts[str(index)] = names[font]
+                self._struck |= {str(index)} if are_struck[font] else set()
+        named = (style.get("name") for style in root.iter("{*}cellStyle") if style.get("builtinId") == "0")
+        return [LANGUAGE_OF_STYLE[name] for name in named if name in LANGUAGE_OF_STYLE]
 
     def _stream(self, part: str, *names: str) -> Iterator[Any]:
         """The elements of these names, one at a time."""
@@ -201,7 +215,7 @@ class _Book:
             column = _column(letters) if letters else column + 1
             text, is_typed = self._shown(cell)
             if text:
-                row[column] = text
+                row[column] = struck(text) if cell.get("s", "0") in self._struck else text
                 if is_typed:
                     sheet.typed.add(number)
         if row:
@@ -289,7 +303,7 @@ class _Book:
             elif name == "txBody":
                 yield "\n".join(drawn_paragraphs(element))
             elif attribute(element, "id" if name == "chart" else "dm"):
-                text = graphic(self._package, targets, element)
+                text = graphic(self._package, targets, element, self._separators)
                 self._pictures += name == "chart" and not text
                 yield text
 
@@ -306,6 +320,7 @@ def _rich_text(item: Any) -> str:
             aligned = value(properties, "vertAlign")
             content = child(element, "t")
             kind = {"superscript": "sup", "subscript": "sub"}.get(aligned or "", "")
+            kind = "del" if is_on(properties, "strike") else kind
             stored = unescaped((content.text if content is not None else None) or "")
             text.add(symbols(stored, value(properties, "rFont")), kind)
     return text.text()

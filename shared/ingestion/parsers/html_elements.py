@@ -18,7 +18,7 @@ from shared.text.superscripts import script
 MIN_PICTURE = 48
 _REWRITTEN = re.compile(
     r"<(?:su[pb]|math|input|select|textarea|button|datalist|table|img|svg|canvas|video|audio|iframe|embed"
-    r"|del|s|strike|ol|nav|body\s[^>]{0,500}(?:style|hidden))\b",
+    r"|del|s|strike|ol|nav|body\s[^>]{0,500}(?:style|hidden))\b|noteref|vertical-align\s*:\s*su|line-through",
     re.IGNORECASE,
 )
 _NAMESPACES = {"re": "http://exslt.org/regular-expressions"}
@@ -31,6 +31,19 @@ _HIDDEN = etree.XPath(
     f" or not(self::td or self::th) and {_INVISIBLE}]",
     namespaces=_NAMESPACES,
 )
+# Words whose style stands for an element, and the numbers of notes in a text.
+_STYLED = {
+    tag: etree.XPath(
+        f".//*[self::span or self::a or self::font][not(.//{tag} or ancestor::{tag})][{condition}]",
+        namespaces=_NAMESPACES,
+    )
+    for tag, condition in {
+        "sup": "re:test(@style, 'vertical-align\\s*:\\s*super') or contains(@role, 'doc-noteref')"
+        " or contains(@*[name()='epub:type'], 'noteref')",
+        "sub": "re:test(@style, 'vertical-align\\s*:\\s*sub\\b')",
+        "del": "contains(@style, 'line-through')",
+    }.items()
+}
 # They keep their place in the table.
 _INVISIBLE_CELLS = etree.XPath(f".//*[(self::td or self::th) and {_INVISIBLE}]", namespaces=_NAMESPACES)
 
@@ -53,6 +66,7 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
         cell.tag = tag
     for math in list(root.iter("math")):
         replace(math, formula(math))
+    _name_styled(root)
     for element in reversed(list(root.iter("sup", "sub"))):
         replace(element, script(element.tag, text_of(element), _before(element)))
     write_fields(root)
@@ -77,6 +91,13 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
         write_numbers(items)
     unread = Counter(pictures=unread_pictures, media=len(media), frames=len(frames))
     return etree.tostring(root, encoding="unicode", method="html"), unread
+
+
+def _name_styled(root: Any) -> None:
+    """Rename the elements whose style raises, lowers or strikes their text, and the numbers of notes."""
+    for tag, styled in _STYLED.items():
+        for element in styled(root):
+            element.tag = tag
 
 
 def notes_on(unread: Counter[str]) -> list[str]:

@@ -16,6 +16,7 @@ from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.charsets import by_content_type, encoding_of
 from shared.ingestion.parsers.html_elements import notes_on
 from shared.ingestion.parsers.html_xml import decoded, markdown
+from shared.ingestion.parsers.mail_threads import with_headings
 from shared.ingestion.parsers.parsed_file import (
     BINARY,
     ParsedFile,
@@ -48,7 +49,7 @@ ENCRYPTED = {"application/pkcs7-mime", "application/x-pkcs7-mime", "application/
 # Properties of an event, and their labels.
 EVENT = {
     "SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Location", "RRULE": "Repeats",
-    "STATUS": "Status", "DESCRIPTION": "Description",
+    "STATUS": "Status", "DESCRIPTION": "Description", "DURATION": "Duration", "EXDATE": "Except",
 }  # fmt: skip
 # The kinds of attachments that are parsed, besides texts.
 PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json", "eml", "mbox"}
@@ -58,13 +59,17 @@ _WORDS = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_]+")
 _PROPERTY = re.compile(
     rf"(?P<name>{'|'.join(EVENT)})(?:;TZID=\"?(?P<zone>[^;:\"]+)\"?|;[^:;]*)*:(?P<value>.*\S)", re.IGNORECASE
 )
-_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?(?=,|$)")
+_TIMES = {"DTSTART", "DTEND", "EXDATE"}
+# The end of a line within a paragraph (RFC 3676), other than that above a signature.
+_FLOWED = re.compile(r"(?<!^--) \r?\n(?:>+ ?)?", re.MULTILINE)
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
     """Mail: subject, sender, recipients and date; the plain text, or the HTML if the plain text lacks one of
-    its numbers or half of its words; attachments and messages, forwarded or attached; invitations
+    its numbers or half of its words; earlier messages that it quotes, below their author and date;
+    attachments and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
     and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read
@@ -160,7 +165,8 @@ def _text(message: EmailMessage, unread: _Unread, depth: int = 0) -> str:
     parts = list(islice(_leaves(message, unread), MAX_PARTS + 1))
     if len(parts) > MAX_PARTS:
         raise size_error()
-    texts = (_part(part, unread, depth) for part in parts)
+    author = ", ".join(filter(None, (_header(message, name) for name in ("From", "Date"))))
+    texts = (_part(part, unread, depth, author) for part in parts)
     return "\n\n".join([lines[0], "\n".join(lines[1:]), *filter(None, texts)])
 
 
@@ -211,11 +217,11 @@ def _words(bodies: list[MIMEPart], unread: _Unread) -> Counter[str]:
     return Counter(_WORDS.findall(" ".join(_body(leaf, unread) for leaf in bodies).casefold()))
 
 
-def _part(part: MIMEPart, unread: _Unread, depth: int) -> str:
+def _part(part: MIMEPart, unread: _Unread, depth: int, author: str) -> str:
     name = one_line(str(part.get_filename() or ""))
     kind = part.get_content_type()
     if kind in ("text/plain", "text/html") and not name:
-        return _body(part, unread)
+        return with_headings(_body(part, unread), "#" * (depth + 2), author)
     if kind == "text/calendar":
         return _events(_decoded(part))
     if kind in SIGNATURES:
@@ -233,7 +239,9 @@ def _part(part: MIMEPart, unread: _Unread, depth: int) -> str:
 
 def _body(part: MIMEPart, unread: _Unread) -> str:
     if part.get_content_type() != "text/html":
-        return _decoded(part)
+        # Apple Mail breaks lines within words.
+        is_broken = str(part.get_param("delsp")).lower() == "yes"
+        return _FLOWED.sub("", _decoded(part)) if is_broken else _decoded(part)
     text, elements = markdown(_decoded(part))
     unread.elements += elements
     return text
@@ -246,10 +254,11 @@ def _events(calendar: str) -> str:
         if line.upper() == "BEGIN:VEVENT":
             events.append([])
         elif events and (parts := _PROPERTY.match(line)):
-            value = _TIME.sub(_written_time, parts["value"])
+            value, name = parts["value"], parts["name"].upper()
+            value = _TIME.sub(_written_time, value) if name in _TIMES else value
             value = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
             zone = f" ({parts['zone']})" if parts["zone"] else ""
-            events[-1].append(f"{EVENT[parts['name'].upper()]}: {value}{zone}")
+            events[-1].append(f"{EVENT[name]}: {value}{zone}")
     return "\n\n".join("\n".join(event) for event in events)
 
 

@@ -1,7 +1,7 @@
 """Numbers, dates and times as Excel shows them, by the codes of their formats (ECMA-376, 18.8.31)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
@@ -34,23 +34,16 @@ _COMPARED = {
     ">=": lambda a, b: a >= b, "=": lambda a, b: a == b, "<>": lambda a, b: a != b,
 }  # fmt: skip
 
-# The language of a format ([$€-407], [$-40C]); the currencies that comma languages write behind the number.
-_LANGUAGE = re.compile(r"\[\$[^\]-]*-(?:[0-9A-F]*)([0-9A-F]{3})\]", re.IGNORECASE)
-_CURRENCY_BEHIND = re.compile(r"[0#?%](?:\\? |[_*].|\"\s?)*(?:\[\$)?\"?(€|kr|zł|Kč|Ft|lei|₽)")
-_SPACE_CURRENCIES = {"kr", "zł", "Kč", "Ft", "₽"}
-_WORD = re.compile(r"[^\W\d_]+")
-_LETTER = re.compile(r"[ß-öø-ÿāăąćčďęěğīłńňőœřśşšťūůűźżž]", re.IGNORECASE)
-# So many words have such letters, and so large a share of those that begin with a small letter.
-_COMMA_WORDS, _COMMA_SHARE = 3, 0.05
 # Spaces, other than one between thousands.
 _SPACES = re.compile(r"(?<!\d)\s+|\s+(?!\d)|[^\S\u00a0]+")
 # The characters between thousands and before decimals.
 Separators = tuple[str, str]
 ENGLISH: Separators = (",", ".")
-# The language numbers of Windows of languages with a decimal comma, with a point and with a space between
-# thousands: German, Spanish, Italian, Dutch, Portuguese, Danish, Turkish; French, Finnish, and Slavic ones.
-_GROUPED_BY_POINT = {"407", "c07", "40a", "c0a", "410", "413", "813", "416", "816", "406", "41f"}
-_GROUPED_BY_SPACE = {"40c", "80c", "c0c", "40b", "405", "415", "419", "41d", "414", "422", "41b", "40e"}
+# Numbers that mean the same in all languages, and, for unknown languages, without commas but beside decimals:
+# 2,180 is 2.18 in half of them.
+PLAIN: Separators = ("", ".")
+UNKNOWN: Separators = ("", "")
+_DECIMALS = re.compile(r"\.[0#?]")
 
 # (kind, text): the kinds are the groups of _TOKEN, "text" for literals, and "elapsed" for [h].
 _Token = tuple[str, str]
@@ -61,6 +54,8 @@ def shown_number(
     value: float, code: str, *, from_1904: bool = False, separators: Separators = ENGLISH
 ) -> str:
     """The number in the format of that code. Dates are ISO dates, as precise as their format."""
+    if separators == UNKNOWN:
+        separators = ENGLISH if _DECIMALS.search(code) else PLAIN
     if code in ("", "General"):
         return _general(value, separators)
     try:
@@ -70,26 +65,6 @@ def shown_number(
     except InvalidOperation:
         # More digits than Decimal has.
         return _general(value, separators)
-
-
-def separators_of(codes: Iterable[str], texts: Iterable[str]) -> Separators:
-    """The separators that Excel shows to the file's users. They are those of another language than English if
-    a format names such a language, or writes the currency behind the number, and words have its letters, some
-    of them in small letters, since names have them in all languages."""
-    codes = [*codes]
-    languages = {match[1].lower() for code in codes for match in _LANGUAGE.finditer(code)}
-    behind = {match[1] for code in codes for match in _CURRENCY_BEHIND.finditer(code)}
-    by_space = not languages.isdisjoint(_GROUPED_BY_SPACE)
-    if not (by_space or languages & _GROUPED_BY_POINT or behind):
-        return ENGLISH
-    words = {word for text in texts for word in _WORD.findall(text)}
-    with_letters = {word.lower() for word in words if _LETTER.search(word)}
-    small = [word for word in words if word[0].islower()]
-    share = sum(word in with_letters for word in small)
-    if len(with_letters) < _COMMA_WORDS or not small or share < _COMMA_SHARE * len(small):
-        return ENGLISH
-    by_space |= bool(behind & _SPACE_CURRENCIES) or all(map(set("äöüßñ").isdisjoint, with_letters))
-    return ("\u00a0" if by_space else ".", ",")
 
 
 def _shown_plain(value: float, grouping: str, decimals: int, suffix: str, separators: Separators) -> str:
@@ -146,7 +121,7 @@ def general(value: float) -> str:
     """The number in the format General, integers with all digits."""
     number = Decimal(f"{value:.{_MAX_DIGITS}g}")
     if number == number.to_integral_value() and abs(number) < Decimal(10) ** 20:
-        return f"{number:.0f}"
+        return f"{number + 0:.0f}"
     if Decimal("0.0001") <= abs(number) < Decimal(10) ** 11:
         return f"{Decimal(f'{value:.10g}').normalize():f}"
     mantissa, _, exponent = f"{value:.5e}".partition("e")

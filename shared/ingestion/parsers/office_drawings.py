@@ -7,9 +7,9 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
-from shared.ingestion.parsers.number_format import shown_number
+from shared.ingestion.parsers.number_format import Separators, shown_number
 from shared.ingestion.parsers.office_equations import equation
-from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped
+from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped, value
 from shared.ingestion.parsers.parsed_file import description
 from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
@@ -24,14 +24,15 @@ _PLACEHOLDERS = {
 
 
 class ScriptedText:
-    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs."""
+    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs, and
+    ~~ around struck words."""
 
     def __init__(self) -> None:
         self._text = ""
         self._kind = self._content = ""
 
     def add(self, text: str, kind: str = "") -> None:
-        """kind: "sup", "sub" or ""."""
+        """kind: "sup", "sub", "del" or ""."""
         if kind != self._kind:
             self._end_script()
             self._kind = kind
@@ -45,9 +46,16 @@ class ScriptedText:
         return self._text
 
     def _end_script(self) -> None:
-        if self._kind:
+        if self._kind == "del":
+            self._text += struck(self._content)
+        elif self._kind:
             self._text += script(self._kind, self._content, self._text[-3:])
-            self._kind = self._content = ""
+        self._kind = self._content = ""
+
+
+def struck(text: str) -> str:
+    inner = text.strip()
+    return text.replace(inner, f"~~{inner}~~", 1) if inner else text
 
 
 def drawn_paragraphs(element: Any, inherits_bullet: Callable[[int], bool] | None = None) -> Iterator[str]:
@@ -88,7 +96,13 @@ def _drawn_text(paragraph: Any) -> str:
             content = child(run, "t")
             text.add(
                 _in_font(unescaped((content.text if content is not None else None) or ""), properties),
-                "sup" if baseline > 0 else "sub" if baseline < 0 else "",
+                "del"
+                if (attribute(properties, "strike") or "noStrike") != "noStrike"
+                else "sup"
+                if baseline > 0
+                else "sub"
+                if baseline < 0
+                else "",
             )
         elif name == "br":
             text.add(" ")
@@ -124,7 +138,7 @@ def letters(number: int) -> str:
     return chr(65 + (number - 1) % 26) * min((number - 1) // 26 + 1, 100)
 
 
-def chart(root: Any) -> str:
+def chart(root: Any, separators: Separators) -> str:
     """The title of a chart, and its categories and series as a table, as stored in the chart."""
     plot = next(root.iter("{*}plotArea"), root)
     title = next((title for title in root.iter("{*}title") if local(title.getparent()) == "chart"), None)
@@ -132,11 +146,13 @@ def chart(root: Any) -> str:
     categories: dict[int, str] = {}
     names, series = list[str](), list[dict[int, str]]()
     for one in plot.iter("{*}ser"):
-        points = _points(one, "val", "yVal")
+        points = _points(one, separators, "val", "yVal")
         categories |= {
-            key: text for key, text in _points(one, "cat", "xVal").items() if key not in categories
+            key: text
+            for key, text in _points(one, separators, "cat", "xVal").items()
+            if key not in categories
         }
-        sizes = _points(one, "bubbleSize")
+        sizes = _points(one, separators, "bubbleSize")
         name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
         for label, column in ((name, points), (f"{name} (size)", sizes)):
             if column:
@@ -176,7 +192,7 @@ def chart(root: Any) -> str:
     return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
 
 
-def _points(series: Any, *names: str) -> dict[int, str]:
+def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
     """The stored points of a dimension of a series, by index. Categories may have several levels."""
     points: dict[int, str] = {}
     for name in names:
@@ -184,15 +200,30 @@ def _points(series: Any, *names: str) -> dict[int, str]:
         if dimension is None:
             continue
         code = next((code.text for code in dimension.iter("{*}formatCode")), None) or "General"
+        if code == "General" and name in ("val", "yVal"):
+            code = _label_format(series)
         for point in dimension.iter("{*}pt"):
             index, text = int(point.get("idx", 0)), _first_value(point)
             own_code = point.get("formatCode") or code
             if local(point.getparent()) in ("numCache", "numLit"):
                 with suppress(ValueError, ArithmeticError):
-                    text = shown_number(float(text), own_code)
+                    text = shown_number(float(text), own_code, separators=separators)
             # The first level is the innermost.
             points[index] = f"{text} {points[index]}" if index in points else text
     return points
+
+
+def _label_format(series: Any) -> str:
+    """The format of the labels of a series, or percent in full for that of its axis, if it is their own."""
+    group = series.getparent()
+    ids = {attribute(axis, "val") for axis in group.iterchildren("{*}axId")}
+    axes = [axis for axis in group.itersiblings("{*}valAx") if value(axis, "axId") in ids]
+    for place in (child(series, "dLbls"), child(group, "dLbls"), *axes):
+        format_ = child(place, "numFmt")
+        if attribute(format_, "sourceLinked", "1") in ("0", "false"):
+            code = attribute(format_, "formatCode") or "General"
+            return code if place not in axes else "0.####%" if "%" in code else "General"
+    return "General"
 
 
 def _first_value(element: Any) -> str:
@@ -211,7 +242,9 @@ def diagram(root: Any) -> str:
     return "\n".join(f"- {text}" for text in texts)
 
 
-def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any) -> str:
+def graphic(
+    package: Package, targets: dict[str, tuple[str, str]], element: Any, separators: Separators
+) -> str:
     """The text of the chart or diagram that the element names; "" where the file lacks it."""
     is_diagram = local(element) == "relIds"
     _, part = targets.get(attribute(element, "dm" if is_diagram else "id") or "", ("", ""))
@@ -221,7 +254,7 @@ def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any)
         root = package.tree(part)
     except UnreadableDocument:
         return ""
-    return diagram(root) if is_diagram else chart(root)
+    return diagram(root) if is_diagram else chart(root, separators)
 
 
 def alternative_text(drawing: Any) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pypdfium2 import raw
@@ -120,6 +121,10 @@ class _Characters:
             elif is_right_to_left:
                 word = self._with_ligatures(word, index)
             words.append(Word(word, left, right, index))
+        # pdfium has the words of turned lines in the order of drawing. Mirrored ones begin at the right.
+        if turn is not _TURNS[0] and all(word.left <= word.right for word in words):
+            words.sort(key=itemgetter(1))
+            has_gaps = True
         return WordLine(words, round(size, 1), bottom, height, turn, is_raised, has_gaps)
 
     def _joined(self, before: WordLine, line: WordLine, word: str) -> WordLine | None:
@@ -147,7 +152,7 @@ class _Characters:
         """The line with its words joined to cells."""
         text = " ".join([word.text for word in line.words])
         if not line.has_gaps:
-            cell = Cell(text, line.words[0].left, line.words[-1].right)
+            cell = _cell(line.words)
             font, clause = self._font(line.words[0].first), self._clause(text, line)
             return Line(text, line.size or None, (cell,), line.bottom, line.height, font, clause=clause)
         item = ITEM.match(text)
@@ -162,9 +167,7 @@ class _Characters:
             else:
                 groups.append([word])
             right = word.right
-        cells = [
-            Cell(" ".join([word.text for word in group]), group[0].left, group[-1].right) for group in groups
-        ]
+        cells = [*map(_cell, groups)]
         font, clause = self._font(groups[-1][0].first), self._clause(text, line) if len(cells) == 1 else ""
         mark = self._font(line.words[0].first) if len(cells[0].text) == 1 and cells[0].text.isalpha() else ""
         return Line(
@@ -243,6 +246,11 @@ class _Characters:
         return "".join(
             part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts
         )
+
+
+def _cell(words: Sequence[Word]) -> Cell:
+    own = tuple(Cell(word.text, word.left, word.right) for word in words) if len(words) > 1 else ()
+    return Cell(" ".join([word.text for word in words]), words[0].left, words[-1].right, own)
 
 
 def _table(place: WordLine, tables: Sequence[str]) -> Line:

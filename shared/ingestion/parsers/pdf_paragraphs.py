@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import quantiles
 
 from shared.ingestion.parsers.pdf_halves import by_halves, with_headers_below_titles
+from shared.ingestion.parsers.pdf_headers import with_divided_rows
 from shared.ingestion.parsers.pdf_tables import BOLD, ITEM, Line, has_undivided_table, tables_in
 from shared.text.line_breaks import LABEL
 
@@ -55,7 +56,7 @@ def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
 def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, bool]:
     """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether
     the page has a table that is not divided into columns."""
-    lines = by_halves(lines)
+    lines = with_divided_rows(by_halves(lines))
     lengths = [len(line.text) for line in lines if not line.is_table]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
     headings = _heading_levels(lines, levels)

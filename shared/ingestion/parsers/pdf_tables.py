@@ -35,11 +35,13 @@ ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) "
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A part of a line between large gaps, and its horizontal interval in points."""
+    """A part of a line between large gaps, and its horizontal interval in points. `words`: its words, if they
+    are known."""
 
     text: str
     left: float
     right: float
+    words: tuple["Cell", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
     start = 0
     while start < len(lines):
         # Cells of one line that overlap belong to no table: the line is skipped.
-        end = max(start + 1, _end(lines, start)) if len(lines[start].cells) > 1 else start + 1
+        end = max(start + 1, end_of_table(lines, start)) if len(lines[start].cells) > 1 else start + 1
         if end > start + 1 and (markdown := _markdown(lines[start:end])):
             tables.append((range(start, end), markdown))
         start = end
@@ -88,7 +90,7 @@ def has_undivided_table(lines: Sequence[Line]) -> bool:
     return any(is_row and len([*group]) >= UNDIVIDED_ROWS for is_row, group in groupby(rows))
 
 
-def _end(lines: Sequence[Line], start: int) -> int:
+def end_of_table(lines: Sequence[Line], start: int) -> int:
     """The end of the lines from `start` on whose cells stand in columns."""
     columns: _Columns = []
     end = start
@@ -153,8 +155,8 @@ def _distance(one: Line, other: Line) -> float:
 
 def _markdown(lines: Sequence[Line]) -> str:
     """The lines as a table or list; empty for other lines in columns, such as prose."""
-    rows = _rows(lines)
-    columns = _columns(lines, rows)
+    rows = rows_of(lines)
+    columns = columns_of(lines, rows)
     texts = [_texts(row, columns) for row in rows]
     filled = [text for row in texts for text in row if text]
     is_prose = sum(len(text) > CELL_LENGTH for text in filled) * 2 > len(filled)
@@ -189,7 +191,7 @@ def _list(texts: Sequence[Sequence[str]]) -> str:
     return "\n".join(items)
 
 
-def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
+def columns_of(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
     """The columns from left to right. A header may stand beside its values: where all rows of one line have
     as many cells, their order decides."""
     several = [cells for row in rows if len(cells := _cells_of_one_line(row)) > 1]
@@ -211,7 +213,7 @@ def _cells_of_one_line(row: Sequence[Line]) -> list[Cell]:
     return sorted((cell for line in row for cell in line.cells), key=lambda cell: cell.left)
 
 
-def _rows(lines: Sequence[Line]) -> list[list[Line]]:
+def rows_of(lines: Sequence[Line]) -> list[list[Line]]:
     usual = distance_of_rows(lines)
     rows: list[list[Line]] = []
     for line in lines:
@@ -253,7 +255,7 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
     numeric = [
         column
         for column in range(1, len(first))
-        if sum(_has_number(row[column]) for row in others) * 2 > len(others)
+        if sum(has_number(row[column]) for row in others) * 2 > len(others)
     ]
     if not numeric:
         return len(first) > 2
@@ -266,15 +268,15 @@ def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) 
         and 2 * sum(row[column][:1].isalpha() for row in others) < len(others)
     ]
     least = 2 if first[0] else 1
-    return len(numbered) >= least or any(not _has_number(first[column]) for column in numeric)
+    return len(numbered) >= least or any(not has_number(first[column]) for column in numeric)
 
 
 def _header_rows(texts: Sequence[Sequence[str]]) -> int:
     """The first row, and rows below it without a name and a number, such as the units of the columns."""
-    below = takewhile(lambda row: not (row[0] or any(map(_has_number, row))), texts[1:MAX_HEADER_ROWS])
+    below = takewhile(lambda row: not (row[0] or any(map(has_number, row))), texts[1:MAX_HEADER_ROWS])
     return 1 + sum(1 for _ in below)
 
 
-def _has_number(cell: str) -> bool:
+def has_number(cell: str) -> bool:
     """Whether a cell has a digit besides years and dates, which may name a column."""
     return any(map(str.isdigit, _YEAR.sub("", cell)))

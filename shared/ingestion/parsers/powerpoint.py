@@ -11,6 +11,8 @@ from lxml import etree
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
+from shared.ingestion.parsers.number_format import Separators
+from shared.ingestion.parsers.number_separators import separators_of_package
 from shared.ingestion.parsers.office_drawings import (
     alternative_text,
     chart,
@@ -40,6 +42,9 @@ _BODIES = {2, 4, 6, 7}
 
 @dataclass(slots=True)
 class _Unread:
+    """Counts of parts that are not read. `separators`: of the numbers of charts."""
+
+    separators: Separators
     pictures: int = 0
     media: int = 0
     objects: int = 0
@@ -63,12 +68,13 @@ def pptx(data: bytes) -> ParsedFile:
     and video; embedded files; symbols of special fonts
     Not read: animations, slide numbers, hidden shapes, text of layouts and masters"""
     with open_archive(data) as archive:
-        title = Package(archive).title()
+        package = Package(archive)
+        title, unread = package.title(), _Unread(separators_of_package(package))
     # Presentations that open as a show included, which pptx.Presentation refuses.
     presentation = PowerPointPackage.open(io.BytesIO(data)).main_document_part.presentation
     area = (presentation.slide_width or 1) * (presentation.slide_height or 1)
     parts: list[tuple[int | None, str]] = []
-    unread, repeated = _Unread(), set[str]()
+    repeated = set[str]()
     for number, slide in enumerate(presentation.slides, 1):
         before = unread.pictures
         texts = list(_of_slide(slide, unread, repeated, area))
@@ -184,7 +190,7 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
             with suppress(KeyError):
                 part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
                 root = prepared(tree(part.blob))
-                text = diagram(root) if name == "relIds" else chart(root)
+                text = diagram(root) if name == "relIds" else chart(root, unread.separators)
             unread.pictures += name == "chart" and not text
             yield text
         elif name == "oleObj":

@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import titled_table
+from shared.ingestion.parsers.number_separators import separators_of_package
 from shared.ingestion.parsers.office_drawings import (
     ScriptedText,
     alternative_text,
@@ -77,6 +78,7 @@ class _Document:
         self._part = package.target("", "officeDocument") or MAIN_PART
         self._targets = package.targets(self._part)
         self._main_targets = self._targets
+        self._separators = separators_of_package(package)
         self._styles = styles_of(self._related("styles"))
         self._numbering = Numbering(self._related("numbering"))
         self._notes = {kind: self._by_id(f"{kind}s", kind) for kind in ("footnote", "endnote", "comment")}
@@ -311,7 +313,8 @@ class _Document:
         font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
         if is_hidden:
             return
-        kind = self._raised(run, properties)
+        is_struck = is_on(properties, "strike") or is_on(properties, "dstrike")
+        kind = "del" if is_struck else self._raised(run, properties)
         for element in run:
             name = local(element)
             if element in of_fields:
@@ -398,7 +401,7 @@ class _Document:
             elif name == "txBody":
                 self._drawn += map(Block, drawn_paragraphs(inner))
             elif name in ("chart", "relIds"):
-                text = graphic(self._package, self._targets, inner)
+                text = graphic(self._package, self._targets, inner, self._separators)
                 self._pictures += name == "chart" and not text
                 self._drawn.append(Block(text))
             elif name == "textpath":

@@ -273,6 +273,7 @@ def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest
     for data, name in (
         # Office of old, RTF, an archive, a program.
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"), (b"{\\rtf1", "a.rtf"), (archive({"a.txt": "words"}), "a.zip"),
+        (archive({"mimetype": "application/vnd.oasis.opendocument.text"}), "a.zip"), (b"words", "a.ods"),
         (b"words", "a.exe"), (b"\x7fELF\2\1", None),
         # Bytes, Latin-1, a terminal's controls.
         (b"\0asm\1", "a.wasm"), (b"caf\xe9", "a.yaml"), (b"words\x1b[0m", "a.cfg"),

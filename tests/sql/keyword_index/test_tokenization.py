@@ -118,7 +118,10 @@ def test_other_texts_are_not_identifiers(world: World):
 
 
 def test_a_number_is_found_with_and_without_leading_zeros_and_unit(world: World, people: People):
-    shown = [("7.5%", "7.5"), ("7.5 %", "7.5"), ("00417", "417"), ("007", "7"), ("042", "42")]
+    shown = [
+        ("7.5%", "7.5"), ("7.5 %", "7.5"), ("00417", "417"), ("007", "7"), ("042", "42"),
+        ("2,180", "2180"), ("2.180", "2180"), ("2\u00a0180\u00a0km", "2180"), ("1.234,50 €", "1234.50"),
+    ]  # fmt: skip
     for written, plain in shown:
         assert (
             terms(world, f"The value is {written}.")[plain]
@@ -137,9 +140,9 @@ def test_a_number_is_found_with_and_without_leading_zeros_and_unit(world: World,
         contents = [row["content"] for row in passages.search(world, people.ann, query)]
         assert all(any(text in content for content in contents[: len(found)]) for text in found), query
     # Parts of dates, versions and hexadecimal numbers are none.
-    for written in ("2026-01-31", "v1.02", "0x0041", "1,007", "000", "A-0041", "08"):
+    for written in ("2026-01-31", "v1.02", "0x0041", "1,00", "1.2.345", "000", "A-0041", "08"):
         identifiers = {row[0] for row in world.sql("select * from rag.identifiers(%s)", written)}
-        assert identifiers <= {written.lower(), "1.007"}, written
+        assert identifiers <= {written.lower()}, written
 
 
 def test_a_too_long_identifier_is_not_a_term(world: World):

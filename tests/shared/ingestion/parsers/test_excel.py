@@ -137,6 +137,7 @@ def cells(*contents: str) -> str:
 
 
 SUPERSCRIPT = '<r><rPr><vertAlign val="superscript"/></rPr><t>3</t></r>'
+STRUCK = "<r><rPr><strike/></rPr><t>9 </t></r>"
 SYMBOL = '<r><rPr><rFont val="Symbol"/></rPr><t>m</t></r>'
 ROW = '<row r="{}"><c r="{}" t="str"><v>{}</v></c></row>'
 CONTENTS = [
@@ -144,6 +145,8 @@ CONTENTS = [
     (cells(f't="inlineStr"><is><r><t>5 m</t></r>{SUPERSCRIPT}<rPh><t>spoken</t></rPh></is>'), "| 5 m³ |"),
     (cells(f't="inlineStr"><is><r><t>5 </t></r>{SYMBOL}<r><t>g</t></r></is>'), "| 5 μg |"),
     (cells('t="inlineStr"><is><t>two_x000D_lines_x005F_</t></is>'), "| two lines_ |"),
+    (cells(f't="inlineStr"><is>{STRUCK}<r><t>7</t></r></is>'), "| ~~9~~ 7 |"),
+    (cells("><v>-0.0</v>"), "| 0 |"),
     (cells('t="str"><v>two_x000D_lines</v>'), "| two lines |"),
     # A number of a row that is no decimal; a row in two parts.
     (f"<sheetData>{ROW.format('²', 'A1', 'a')}</sheetData>", "| a |"),
@@ -158,8 +161,20 @@ def test_the_text_of_a_cell_is_what_excel_shows():
         sheet["A1"].font = Font(name="Symbol")
 
     assert text_of(file_of([["m"]], in_symbol)) == "| μ |\n| --- |"
+    struck = text_of(file_of([["Fee"], [9]], lambda sheet: setattr(sheet["A2"], "font", Font(strike=True))))
+    assert struck == "| Fee |\n| --- |\n| ~~9~~ |"
     unknown = xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>')))
     assert unknown.notes == ["1 symbol of a special font could not be read."]
+
+
+def test_numbers_have_the_separators_of_the_program():
+    def in_german(sheet: Any) -> None:
+        sheet.parent._named_styles["Normal"].name = "Standard"
+
+    code = formatted("A2", "#,##0")
+    for change, shown in ((in_german, "2.180 | 0,5"), (lambda _: None, "2180 | 0.5")):
+        text = text_of(file_of([["Umsatz", "Anteil"], [2180, 0.5]], code, change))
+        assert text.splitlines()[2] == f"| {shown} |"
 
 
 def test_charts_and_text_boxes_are_read_and_pictures_noted():

@@ -11,6 +11,9 @@ CASES = {
     "note<sup><a href=#4>4</a></sup>, <i>x</i><sup>2</sup>, 10<sup><b>6</b></sup>": "note⁴, x², 10⁶",
     "<b>12</b>.<b>50</b> <span>E</span><i>-42</i>": "12.50 E-42",
     "5 <del>May</del><ins>June</ins>": "5 ~~May~~ June",
+    "<span style='text-decoration: line-through'>9</span> 7": "~~9~~ 7",
+    "10<span style='vertical-align: super'>6</span>, H<span style='vertical-align:sub'>2</span>O": "10⁶, H₂O",
+    "Fee 12<a epub:type=noteref>1</a>, 13<a role=doc-noteref><sup>2</sup></a>": "Fee 12¹, 13²",
     # Tables
     "<table><caption>Prices</caption><tr><th>A<th>B<tr><td>1<td>2</table>":
         "Prices\n\n| A | B |\n|-|\n| 1 | 2 |",

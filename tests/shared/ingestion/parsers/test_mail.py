@@ -61,6 +61,32 @@ def test_a_forwarded_message_is_part_of_the_text():
     assert_in_order(text_of(letter), *parts)
 
 
+ADA = "Ada Lovelace <ada@acme.example>, Mon, 05 Jan 2026 10:00:00 +0100"
+THREADS = [
+    # Below the answer, with the headers of the earlier message.
+    ("It costs:\n  9\n\n-----Original Message-----\nFrom: Ben\nSent: May 3, 9:12 AM\nTo: Ada\n\nIs it 8?",
+     "It costs:\n  9\n\n\n## Ben, May 3, 9:12 AM\n\nTo: Ada\n\nIs it 8?"),
+    ("Neun.\n____________________\n*Von:* Jens <j@a.example>\n*Gesendet:* 4. Mai 2027\n\nAcht?",
+     "Neun.\n\n## Jens <j@a.example>, 4. Mai 2027\n\n\nAcht?"),
+    # Behind a line that introduces it, nested and broken in two; above the answer.
+    ("Nine.\n\nOn 4 May Ben\n<b@a.example> wrote:\n\n> Eight?\n> Le 3 mai Luc a écrit :\n>> Sept ?",
+     "Nine.\n\n\n## On 4 May Ben <b@a.example> wrote\n\n\nEight?\n\n## Le 3 mai Luc a écrit\n\nSept ?"),
+    ("Am 4.5.2027 um 9 schrieb Jens:\n> Acht?\n\nNeun.",
+     f"\n## Am 4.5.2027 um 9 schrieb Jens\n\nAcht?\n\n\n## {ADA}\n\nNeun."),
+    # Answers between quoted lines, and texts that resemble headers.
+    *[(text, text) for text in ("On 4 May Ben wrote:\n> Eight?\nNine.\n> Red?\nBlue.", "> Eight?\nNine.",
+      "From: Skar\nTo: Oster", "On 4 May Ben wrote: nine.")],
+]  # fmt: skip
+
+
+def test_earlier_messages_have_headings_of_their_own(subtests: pytest.Subtests):
+    sender, sent = ADA.split(", ", 1)
+    head = f"From: {sender}\nDate: {sent}\nContent-Type: text/plain; charset=utf-8\n\n"
+    for text, shown in THREADS:
+        with subtests.test(text=text):
+            assert text_of(f"{head}{text}".encode()).partition("+0100\n\n")[2] == shown
+
+
 def test_a_message_attached_as_a_file_is_read(subtests: pytest.Subtests):
     inner = bytes(message("Kiln 8"))
     for name, data in (("inner.eml", inner), ("inner.mbox", b"From ada@acme.example Mon Jan  5\n" + inner)):
@@ -203,7 +229,9 @@ END:VTIMEZONE
 BEGIN:VEVENT
 DTSTART;TZID=Europe/Berlin:20270504T090000
 DTEND:20270504T083000Z
-SUMMARY:Kiln inspection\\, hall 7
+EXDATE:20270511T070000Z,20270518
+DURATION:PT1H
+SUMMARY:Kiln inspection\\, hall 20271234
 LOCATION;LANGUAGE=en:Harbour
   street 4
 UID:x
@@ -215,8 +243,15 @@ def test_an_invitation_is_text():
     parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
     assert text_of(raw(*parts)).endswith(
         "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
-        "Event: Kiln inspection, hall 7\nLocation: Harbour street 4"
+        "Except: 2027-05-11 07:00 UTC,2027-05-18\nDuration: PT1H\n"
+        "Event: Kiln inspection, hall 20271234\nLocation: Harbour street 4"
     )
+
+
+def test_lines_that_are_broken_within_words_are_joined():
+    head = "text/plain; charset=utf-8; format=flowed; delsp=yes"
+    text = text_of(raw((head, b"Der Kran kostet 1 \n2 Euro.\nNeue Ze \nile\n-- \nAnn")))
+    assert text.endswith("Der Kran kostet 12 Euro.\nNeue Zeile\n-- \nAnn")
 
 
 UNREAD = {

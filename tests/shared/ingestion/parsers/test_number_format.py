@@ -2,7 +2,8 @@
 
 import pytest
 
-from shared.ingestion.parsers.number_format import separators_of, shown_number, shown_text
+from shared.ingestion.parsers.number_format import shown_number, shown_text
+from shared.ingestion.parsers.number_separators import separators_of
 
 ACCOUNTING = '_-* #,##0.00_-;-* #,##0.00_-;_-* "-"??_-;_-@_-'
 NUMBERS: list[tuple[float, str, str]] = [
@@ -32,7 +33,8 @@ NUMBERS: list[tuple[float, str, str]] = [
     (0.3541666666666667, "hh:mm", "08:30"), (0.295138888888889, "h:mm AM/PM", "7:05 AM"),
     (0.5, "h AM/PM", "12 PM"), (1.2604166666666667, "[h]:mm", "30:15"),
     (3725.5 / 86400, "mm:ss.0", "02:05.5"), (0.0625, "[mm]", "90"), (-1, "yyyy-mm-dd", "-1"),
-    (3e9, "yyyy-mm-dd", "3000000000"),
+    (3e9, "yyyy-mm-dd", "3000000000"), (46451, "[$-407]d. mmmm yyyy", "2027-03-05"),
+    (46451, "mmmm", "2027-03-05"),
 ]  # fmt: skip
 
 
@@ -54,24 +56,46 @@ GERMAN = ["Stück für die Hütte"]
 
 
 @pytest.mark.parametrize(
-    ("codes", "texts", "shown"),
+    ("codes", "texts", "tags", "shown"),
     [
-        (["0", "#,##0.00 [$€-407]"], GERMAN, "1.234,50 €"),
-        (['#,##0.00 "€"'], GERMAN, "1.234,50 €"),
-        (["[$-40C]0.0"], ["Pièces livrées à Nîmes"], "1\u00a0234,50 €"),
-        # A format or a name alone, the dollar, and a Swiss format.
-        (["0", "#,##0.00 [$€-407]"], ["Pieces"], "1,234.50 €"),
-        (['#,##0.00 "€"'], ["Mrs Müller"], "1,234.50 €"),
-        (['#,##0.00 "€"'], ["Travel (in section 4.2)", "Jürgen Müller", "Zürich", "José Peña"], "1,234.50 €"),
-        (['#,##0.00 "kr"'], ["Åsa Sjöström, lön för året"], "1\u00a0234,50 €"),
-        (['"$"#,##0.00'], GERMAN, "1,234.50 €"),
-        (["#,##0.00 [$CHF-807]"], GERMAN, "1,234.50 €"),
+        (["0", "#,##0.00 [$€-407]"], GERMAN, "", "2.180 1.234,50 €"),
+        (['#,##0.00 "€"'], GERMAN, "", "2.180 1.234,50 €"),
+        (["[$-40C]0.0"], ["Pièces livrées à Nîmes pour le client"], "", "2\u00a0180 1\u00a0234,50 €"),
+        (
+            ['#,##0.00 "kr"'],
+            ["Åsa Sjöström, lön för året och det som inte"],
+            "",
+            "2\u00a0180 1\u00a0234,50 €",
+        ),
+        # Many words; the language that the file states most often, of few words.
+        ([], ["Die Kosten sind im Vergleich zum Vorjahr nicht gestiegen"], "", "2.180 1.234,50 €"),
+        ([], ["Umsatz"], "de-DE en-US de-DE", "2.180 1.234,50 €"),
+        ([], ["Ventes"], "fr-CA", "2\u00a0180 1\u00a0234,50 €"),
+        # Plain where the signs disagree, are weak or name a country with other separators.
+        ([], ["The sales of each port"], "de-DE", "2180 1234.50 €"),
+        (['"$"#,##0.00'], GERMAN, "", "2180 1234.50 €"),
+        (["#,##0.00 [$CHF-807]"], GERMAN, "", "2180 1234.50 €"),
+        ([], ["Umsatz"], "de-CH", "2180 1234.50 €"),
+        (
+            [],
+            ["Los ingresos de la empresa han subido en el segundo trimestre y no bajan"],
+            "",
+            "2180 1234.50 €",
+        ),
+        # English; unknown languages, with a format or a name alone.
+        (["#,##0"], ["The sales of each port"], "", "2,180 1,234.50 €"),
+        ([], ["Ventas"], "es-MX", "2,180 1,234.50 €"),
+        (["0", "#,##0.00 [$€-407]"], ["Pieces"], "", "2180 1,234.50 €"),
+        (['#,##0.00 "€"'], ["Mrs Müller"], "", "2180 1,234.50 €"),
+        (['#,##0.00 "€"'], ["Travel", "Jürgen Müller", "Zürich", "José Peña"], "", "2180 1,234.50 €"),
     ],
 )
-def test_a_language_with_a_decimal_comma_is_known_by_formats_or_letters(
-    codes: list[str], texts: list[str], shown: str
+def test_numbers_have_the_separators_of_the_language_of_their_file(
+    codes: list[str], texts: list[str], tags: str, shown: str
 ):
-    assert shown_number(1234.5, '#,##0.00 "€"', separators=separators_of(codes, texts)) == shown
+    separators = separators_of(codes, texts, tags.split())
+    whole, price = ((2180, "#,##0"), (1234.5, '#,##0.00 "€"'))
+    assert " ".join(shown_number(*value, separators=separators) for value in (whole, price)) == shown
 
 
 def test_literals_of_a_format_keep_their_points_and_commas(subtests: pytest.Subtests):

@@ -166,6 +166,54 @@ def rows_at(rows: Sequence[Sequence[str]], *lefts: float) -> list[_Drawn]:
     return [(10, 16, [*zip(lefts, row, strict=False)]) for row in rows]
 
 
+CARGO = [
+    ["Ore", "1,204", "1,310", "88", "91"],
+    ["Grain", "640", "702", "41", "39"],
+    ["Salt", "7", "8", "5", "6"],
+]
+LEFTS = (50, 150, 210, 300, 360)
+YEARS = ["Cargo", "2025", "2026", "2025", "2026"]
+KINDS = [["Cargo", "Net", "Gross", "Ships", "Crews"], *CARGO]
+CLOSE = ["Iron", "12,204,500", "11,000", "2", "3"]
+# The lines of names and values, and the table.
+NAMES: list[tuple[str, list[_Drawn], list[list[str]]]] = [
+    ("groups of the same names",
+     [(10, 16, [(175, "Tonnes"), (330, "Ships")]), *rows_at([YEARS, *CARGO], *LEFTS)],
+     [["Cargo", "Tonnes 2025", "Tonnes 2026", "Ships 2025", "Ships 2026"], *CARGO]),
+    ("a group in the middle of its names",
+     [(10, 16, [(176, "Tonnes"), (362, "all")]), *rows_at(KINDS, *LEFTS)],
+     [["Cargo", "Tonnes Net", "Tonnes Gross", "Ships", "all Crews"], *CARGO]),
+    ("names close to each other",
+     [(10, 16, [(50, "Cargo"), (150, "Net weight"), (206, "Gross weight"), (300, "A"), (360, "B")]),
+      *rows_at(CARGO, *LEFTS)], [["Cargo", "Net weight", "Gross weight", "A", "B"], *CARGO]),
+    ("a name of two columns", [(10, 16, [(50, "Cargo"), (150, "Net and gross in t"), (300, "A"), (360, "B")]),
+     *rows_at(CARGO, *LEFTS)], [["Cargo", *["Net and gross in t"] * 2, "A", "B"], *CARGO]),
+    ("names of two lines, one after the other",
+     [(10, 28, [(50, "Cargo")]), *[(10, step, [(left, part)]) for left, name in zip(LEFTS[1:], (
+         "Net weight", "Gross weight", "Ships moored", "Crew ashore"), strict=True)
+      for step, part in zip((-12, 12), name.split(), strict=True)], *rows_at(CARGO, *LEFTS)],
+     [["Cargo", "Net weight", "Gross weight", "Ships moored", "Crew ashore"], *CARGO]),
+    ("values close to each other",
+     [*rows_at([KINDS[0], *CARGO[:2]], *LEFTS), *rows_at([CLOSE], 50, 150, 209, 300, 360),
+      *rows_at(CARGO[2:], *LEFTS)], [*KINDS[:3], CLOSE, CARGO[2]]),
+]  # fmt: skip
+
+
+def test_names_and_values_stand_in_the_columns_of_the_rows(subtests: pytest.Subtests):
+    for name, lines, rows in NAMES:
+        with subtests.test(name):
+            assert markdown(rows) in text_of_lines((10, 40, [(50, "In tonnes.")]), (10, 30, []), *lines)
+
+    def turned(canvas: Canvas) -> None:
+        canvas.rotate(90)
+        for number, row in enumerate([YEARS, *CARGO]):
+            name, *values = zip(LEFTS, row, strict=True)
+            for left, text in (*values, name):
+                canvas.drawString(left, -100 - 16 * number, text)
+
+    assert markdown([YEARS, *CARGO]) in parsed(turned).parts[0][1]
+
+
 def test_titles_far_from_each_other_and_long_ones_are_headings():
     titles = [
         "Part One: The foundations of the harbour and its history",

@@ -80,6 +80,28 @@ def labelled_chart(slide: Any) -> None:
     label._p.append(etree.fromstring(range_.format(NAMESPACES)))
 
 
+def percent_charts(slide: Any) -> None:
+    """Of values without a format, beside labels and an axis with one."""
+    data = CategoryChartData()
+    data.categories = ["Ore"]
+    data.add_series("Share", (0.075,))
+    for has_labels in (True, False):
+        chart = slide.shapes.add_chart(XL_CHART_TYPE.PIE if has_labels else XL_CHART_TYPE.BAR_CLUSTERED, 0,
+            Inches(2 * has_labels), Inches(5), Inches(1), data).chart  # fmt: skip
+        chart.plots[0].has_data_labels = has_labels
+        texts = chart.plots[0].data_labels if has_labels else chart.value_axis.tick_labels
+        texts.number_format, texts.number_format_is_linked = "0.00%" if has_labels else "0%", False
+
+
+def german_chart(slide: Any) -> None:
+    data = CategoryChartData(number_format="#,##0")
+    data.categories = ["Erz"]
+    data.add_series("Umsatz", (2180,))
+    add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, data)(slide)
+    run = box(slide, "Umsatz 2027", 0, 6).text_frame.paragraphs[0].runs[0]
+    run._r.get_or_add_rPr().set("lang", "de-DE")
+
+
 def diagram(slide: Any) -> None:
     content = f"<part {NAMESPACES}>{DIAGRAM}</part>".encode()
     name = PackURI("/ppt/diagrams/data1.xml")
@@ -159,6 +181,7 @@ def test_paragraphs_keep_numbers_levels_scripts_and_equations():
         ((item("top", ">"), item("sub", 'lvl="1">')), "top\n- sub"),
         ((item("top", '><a:buChar char="•"/>'), item("sub", 'lvl="1">')), "- top\n- sub"),
         (("<a:r><a:t>Load 10</a:t></a:r>" + raised.format(6) + "<a:r><a:t> N</a:t></a:r>",), "Load 10⁶ N"),
+        (('<a:r><a:rPr strike="sngStrike"/><a:t>9 </a:t></a:r><a:r><a:t>7</a:t></a:r>',), "~~9~~ 7"),
         (("<a:r><a:t>Area </a:t></a:r><m:m>" + equation + "</m:m>",), "Area $r^{2}$"),
         # The font for symbols has private characters only, the font for letters has letters too.
         ((f"<a:r><a:t>5 </a:t></a:r>{in_font('latin', 'm')}<a:r><a:t>g</a:t></a:r>",), "5 μg"),
@@ -270,6 +293,12 @@ WORDS = " words" * 8
 ALTERNATIVES = with_xml(alternative(shape("New."), shape("Old.")) + shape("Hidden.", "1"))
 SLIDES: list[tuple[Callable[[Any], object], int, str]] = [
     (labelled_chart, BLANK, "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"),
+    (german_chart, BLANK, "|  | Umsatz |\n| --- | --- |\n| Erz | 2.180 |\n\nUmsatz 2027"),
+    (
+        percent_charts,
+        BLANK,
+        "\n\n".join(f"|  | Share |\n| --- | --- |\n| Ore | {share} |" for share in ("7.5%", "7.50%")),
+    ),
     (diagram, BLANK, "- Harbour master"),
     # Shapes are read in the order of their places.
     (two_columns, BLANK, f"left{WORDS}\n\nleft, low{WORDS}\n\nright{WORDS}\n\nright, low{WORDS}"),

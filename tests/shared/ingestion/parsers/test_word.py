@@ -173,6 +173,9 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph(run("Before.") + TEXT_BOX) + paragraph("After."), {}, "Before.\n\nBoxed.\n\nAfter."),
     (paragraph(run("Season") + '<w:r><w:drawing><c:chart r:id="r_c1"/></w:drawing></w:r>'),
      {"c1": ("chart", CHART)}, f"Season\n\n{CHART_TABLE}"),
+    (paragraph('<w:r><w:drawing><c:chart r:id="r_charts/chart1"/></w:drawing></w:r>'),
+     {"charts/chart1": ("chart", f'<c:lang val="fr-FR"/>{CHART}')},
+     CHART_TABLE.replace("73.1", "73,1").replace("50.0", "50,0")),
     (paragraph('<w:r><w:drawing><dgm:relIds r:dm="r_d1"/></w:drawing></w:r>'),
      {"d1": ("diagramData", DIAGRAM)}, "- Harbour master"),
     (paragraph(run("Speed ") + FRACTION + run(" m")), {}, r"Speed $\frac{d}{t}$ m"),
@@ -182,6 +185,7 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
     (paragraph("".join(map(DESCRIBED.format, ("Quay from the south", "quay.png", "Picture 1")))), {},
      "Picture: Quay from the south"),
+    (paragraph(run("9", "<w:strike/>") + run(" 7 m") + run("3", SUP)), {}, "~~9~~ 7 m³"),
     (paragraph("O", '<w:framePr w:dropCap="drop"/>') + paragraph("nce."), {}, "Once."),
     (f"<w:sdt><w:sdtContent>{paragraph('Chosen.')}</w:sdtContent></w:sdt>"
      + paragraph(f"{REFERENCE}<w:hyperlink>{run(' linked')}</w:hyperlink>"), {},
