@@ -54,7 +54,7 @@ def settings(**fields: Any) -> Settings:
     return Settings(
         **{
             "supabase_url": "http://127.0.0.1:9",
-            "supabase_anon_key": "an anon key",
+            "supabase_anon_key": "anon-key",
             "supabase_jwt_secret": "a secret",
             "openai_api_key": None,
             "rag_llm_api_key": None,
