@@ -22,6 +22,7 @@ help:
 	@echo "                settings and keys of your shell (docs/configuration.md)"
 	@echo "make test       the tests, on Postgres 18; run them before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
+	@echo "                (INSTALLATION=/usr/lib/postgresql/17: on the Postgres of that folder instead)"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
 	@echo "make mutants    plants defects one at a time, and checks that a test fails (an hour;"
 	@echo "                MUTANTS='--area graph' for one area, '--help' for the options)"
@@ -56,9 +57,11 @@ PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 test: .venv/ready-dev node_modules/ready .venv-frameworks/ready
 	@$(PYTEST)
 
+# Only the command line of make sets INSTALLATION.
+INSTALLATION :=
 test-postgres: .venv/ready-dev node_modules/ready
-	@$(PYTEST) -m "postgres and not long" --postgres 16
-	@$(PYTEST) -m "postgres and not long" --postgres 18
+	@set -e; for server in $(if $(INSTALLATION),--installation=$(INSTALLATION),--postgres=16 --postgres=18); do \
+	  $(PYTEST) -m "postgres and not long" $$server; done
 
 # The test of hostile users runs alone, for an hour, because it compares response times.
 HOSTILE := tests/isolation/test_hostile_users.py

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
 
 import psycopg
 import pytest
@@ -12,10 +14,11 @@ from local.tools.migrations import drop_database
 from tests.actors import SECRET, Actor, World
 from tests.conftest import People, _people
 from tests.databases import own_database
+from tests.local.operations.org_data.test_archive import exported
 from tests.verify.test_run import sql_of
 
 OTHER = f"whsec_{'B' * 43}="
-KEYS = {"access_key_id": "id", "secret_access_key": "key"}
+KEYS = {"access_key_id": "AKIA-of-a-bucket", "secret_access_key": "key of a bucket"}
 
 
 def install(stack: Stack, database: str) -> None:
@@ -113,6 +116,19 @@ def test_a_deleted_org_leaves_nothing_in_vault(world: World, people: People):
     assert stored(world) == []
     # Nothing of the project's own was deleted.
     assert world.sql("select decrypted_secret from vault.decrypted_secrets") == [("theirs",)]
+
+
+def test_an_archive_contains_nothing_of_vault(world: World, people: People, stack: Stack, tmp_path: Path):
+    webhook(world, people.ada)
+    source(world, people.ada)
+    read = "select id::text, secret, decrypted_secret from vault.decrypted_secrets where name like 'rag.%%'"
+    ours = [text for row in world.sql(read) for text in row]
+    (database,) = world.sql("select current_database()")[0]
+    manifest = exported(stack.database_url(database=database), people.acme.id, tmp_path / "org.zip")
+    assert (len(manifest.webhooks), len(manifest.sources), len(ours)) == (1, 1, 6)
+    with ZipFile(tmp_path / "org.zip") as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist()).decode()
+    assert not [text for text in (*ours, *KEYS.values()) if text in content]
 
 
 def test_nobody_but_the_worker_reads_a_secret_and_it_reads_ours_alone(world: World, people: People):
