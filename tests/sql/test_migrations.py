@@ -62,8 +62,8 @@ def rows(stack: Stack, database: str, statement: str, user: str = "postgres") ->
         return cursor.fetchall() if cursor.description else []
 
 
-# What lints of Supabase's dashboard look for that this CLI lacks: functions that run as their owner, public buckets, and what
-# GraphQL would show without a user's token.
+# For lints of Supabase's dashboard that this CLI lacks: functions that run as their owner, public buckets, and
+# what GraphQL would show without a user's token.
 OTHER_LINTS = """
   select oid::regprocedure::text
   from pg_proc
@@ -96,7 +96,8 @@ OWN_TABLES = """
 # What the advisors and each of the other lints report.
 PLANTED = """
   create table public.open_to_all (id int primary key);
-  create function public.planted() returns int language sql security definer set search_path = '' as 'select 1';
+  create function public.planted() returns int
+    language sql security definer set search_path = '' as 'select 1';
   update storage.buckets set public = true where id = 'avatars';
   grant select (name) on rag.orgs to anon;
 """
