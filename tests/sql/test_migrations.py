@@ -62,8 +62,8 @@ def rows(stack: Stack, database: str, statement: str, user: str = "postgres") ->
         return cursor.fetchall() if cursor.description else []
 
 
-# For lints of Supabase's dashboard that this CLI lacks: functions that run as their owner, public buckets, and
-# what GraphQL would show without a user's token.
+# For lints of Supabase's dashboard that this CLI lacks: functions that run as their owner, public buckets,
+# and what GraphQL would show without a user's token.
 OTHER_LINTS = """
   select oid::regprocedure::text
   from pg_proc
