@@ -407,3 +407,25 @@ def test_an_exchange_of_embeddings_waits_for_writers_and_moves_the_index_of_its_
     assert drift(world, people) == []
     for model, count in (("another model", 41), (MODEL, 40)):
         assert len(passages.search(world, people.ann, "common", top_k=100, filters={"model": model})) == count
+
+
+def test_an_exchange_of_embeddings_waits_for_no_deletion_of_chunks(world: World, people: People):
+    """The deletion has a chunk and wants its document, the exchange the other way round: a deadlock."""
+    document_id = passages.put(world, people.ann, "common", "rare")
+    world.sql(
+        "insert into rag.other_embeddings select org_id, id, 'another model', embedding from rag.chunks "
+        "where org_id = %s",
+        people.acme.id,
+    )
+    exchange = "select rag.exchange_embeddings(%s, 'another model')"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute("select from rag.chunks where content = 'rare' for update")
+        exchanging = pool.submit(world.sql, exchange, people.acme.id)
+        wait_for_waiters(world.stack, 1)
+        writer.execute("delete from rag.chunks where document_id = %s and content = 'rare'", [document_id])
+        assert exchanging.result() == [(None,)]
+        writer.commit()
+    assert world.sql(exchange, people.acme.id) == [(1,)]
+    assert drift(world, people) == []
+    assert passages.search(world, people.ann, "rare", filters={"model": "another model"}) == []
