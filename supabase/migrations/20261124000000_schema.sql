@@ -8247,7 +8247,7 @@ create type rag.result_row as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
+  exact boolean, considered bigint, external_id text, location jsonb, vector_ms real, lexical_ms real,
   filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
@@ -8259,7 +8259,7 @@ comment on type rag.result_row is
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
   'filters, the same in each row; null if there are none.';
 
-create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
+create function rag.to_rows(candidates rag.candidate[], exact boolean, considered bigint, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
@@ -8360,7 +8360,7 @@ comment on function rag.exact_scan is
   'tenant, so this plan is cached.';
 
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  bound bigint, out candidates rag.candidate[], out considered integer)
+  bound bigint, out candidates rag.candidate[], out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a cached plan ignores org and source type.
 set enable_seqscan = off
@@ -8424,7 +8424,7 @@ comment on function rag.filtered_scan is
   'Only the returned chunks'' texts are read, since the texts of all of them would not fit into memory.';
 
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -8543,7 +8543,7 @@ comment on function rag.exact_threshold is
   'the index finds badly; at most 4,000 if the rows are most of the table, since the index then returns nearly all.';
 
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  out candidates rag.candidate[], out exact boolean, out considered integer)
+  out candidates rag.candidate[], out exact boolean, out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -9295,7 +9295,7 @@ comment on function rag.add_keyword_leg is
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
-  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out candidates rag.candidate[], out exact boolean, out considered bigint, out complete boolean, out vector_ms real,
   out lexical_ms real, out judged rag.candidate[], out judged_vector_ms real, out judged_lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -11879,7 +11879,7 @@ comment on function rag.add_graph_candidates is
 -- question and, if less than a third of the question is names, also at the names in the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
-  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  graph_candidates rag.graph_candidate[], exact boolean, considered bigint, vector_ms real, lexical_ms real,
   ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
