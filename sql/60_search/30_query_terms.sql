@@ -23,8 +23,8 @@ create type rag.keyword_query as (
 );
 
 comment on type rag.keyword_query is
-  'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
-  'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
+  'A parsed query. terms: those of the 100 words with the largest weights among its first 200, in that order. pairs: the '
+  'consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
   'in terms. read: how many entries of a term a search reads. lists: the first entries of each term in the segments and '
   'tails of the scope.';
 
@@ -101,8 +101,13 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
-    from term
+    -- Counting a term takes a look-up in each segment: the first 200 words count, and the first 200 names.
+    select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
+    from (
+      select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
+      from term
+    ) as early
+    where early.occurrence <= 200
   ), list as materialized (
     select whole
     from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0),
