@@ -642,7 +642,8 @@ def indexings(world: World) -> Iterator[Callable[[], int]]:
     """The number of rows that the keyword index has inserted so far."""
     world.sql("""
         create sequence public.indexings;
-        create function public.count_indexing() returns trigger language plpgsql security definer set search_path = ''
+        create function public.count_indexing() returns trigger
+        language plpgsql security definer set search_path = ''
         as 'begin perform nextval(''public.indexings''); return new; end';
         create trigger count_indexing before insert on rag.document_terms
           for each row execute function public.count_indexing();

@@ -38,7 +38,8 @@ def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(world: W
 def test_an_org_of_three_billion_chunks_is_searched(world: World, people: People):
     people.ann.put([vector(1), vector(2)])
     world.sql(
-        "insert into rag.term_segments (org_id, collection_id, segment, config, embedding_model, documents, chunks, length) "
+        "insert into rag.term_segments (org_id, collection_id, segment, config, embedding_model, documents, "
+        "chunks, length) "
         "select org_id, collection_id, gen_random_uuid(), config, embedding_model, 1, 3000000000, 1 "
         "from rag.document_terms where org_id = %s",
         people.acme.id,
