@@ -81,23 +81,28 @@ def _hits(text: str, terms: frozenset[str]) -> list[tuple[int, str]]:
     for term in terms:
         at = folded.find(term)
         while at >= 0:
-            if _is_whole_term(folded, at, term):
+            if _is_whole_term(text, folded, at, term):
                 hits.append((at, term))
             at = folded.find(term, at + 1)
     return sorted(hits)
 
 
-def _is_whole_term(folded: str, at: int, term: str) -> bool:
+def _is_whole_term(text: str, folded: str, at: int, term: str) -> bool:
     """Whether a word with this stem begins there."""
     if is_unspaced(term):
         return True
-    if at and _LETTER.match(folded, at - 1):
+    if at and _LETTER.match(folded, at - 1) and not _begins_part(text, at):
         return False
     end = at + len(term)
     if len(term) == LETTERS and term.isalpha():
         return _ENDING.match(folded, end) is not None
     # The stem of a short word has no final s.
-    return _LETTER.match(folded, end + folded.startswith("s", end)) is None
+    return _begins_part(text, end) or _LETTER.match(folded, end + folded.startswith("s", end)) is None
+
+
+def _begins_part(text: str, at: int) -> bool:
+    """Whether a part of a name begins there, as Logout in softLogout."""
+    return text[at : at + 1].isupper() and text[at - 1 : at].islower()
 
 
 def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list[_Part]:

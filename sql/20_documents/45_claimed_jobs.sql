@@ -125,11 +125,14 @@ begin
     content text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
+    -- The words of the former chunks, which are deleted below, are not indexed again for another title.
+    perform set_config('rag.words_later', 'true', true);
     update rag.documents as renewed
     set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
       lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
       state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
     where renewed.org_id = job.org_id and renewed.id = job.document_id;
+    perform set_config('rag.words_later', '', true);
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,

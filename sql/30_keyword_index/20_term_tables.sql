@@ -164,44 +164,99 @@ $$;
 comment on function rag.index_totals is
   'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
-create function rag.term_counts(parts rag.term_segments[], keys bigint[])
-returns table (key bigint, documents bigint, chunks bigint)
+create type rag.term_list as (
+  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, model text, key bigint, documents bigint,
+  chunks bigint, entries integer[], next integer
+);
+
+comment on type rag.term_list is
+  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. model: of the '
+  'document in a tail. documents, chunks: the numbers of those that contain the term. entries: the first of the list, of which '
+  'a document in a tail has one. next: the impact of the entry after these.';
+
+-- The block of each term is looked up, but a small segment is read once for all terms, as is a tail: an org may have hundreds of
+-- small classes. Memoize would hash the arrays.
+create function rag.term_lists(parts rag.term_segments[], keys bigint[], length integer)
+returns setof rag.term_list
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
+set enable_memoize = off
 as $$
 begin
   return query
-  select counted.key, sum(counted.documents)::bigint, sum(counted.chunks)::bigint
-  from (
-    select term.key, block.ends[place.i]::bigint - coalesce(block.ends[place.i - 1], 0) as documents,
-      block.chunks[place.i] as chunks
-    from (select distinct org_id, class, segment from unnest(parts) where segment is not null) as part
+  with part as materialized (
+    select row_number() over ()::integer as part, parted.org_id, parted.class, parted.segment,
+      sum(parted.chunks) <= 64 as is_small
+    from unnest(parts) as parted
+    group by 2, 3, 4
+  ), block as (
+    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
+    from part
     cross join unnest(keys) as term (key)
     cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks
+      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
       from rag.term_blocks as blocks
       where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
         and blocks.first <= term.key
       order by blocks.first desc
       limit 1
-    ) as block
-    cross join lateral (select width_bucket(term.key, block.terms) as i offset 0) as place
-    where block.terms[place.i] = term.key
+    ) as found
+    where not part.is_small and found.terms[width_bucket(term.key, found.terms)] = term.key
     union all
-    select term.key, 1, place.i - width_bucket(term.key - 1, tail.terms)
-    from (select distinct org_id, class from unnest(parts) where segment is null) as part
+    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
+    from part
     cross join lateral (
-      -- The concatenation reads a long array from TOAST once.
-      select waiting.terms || '{}' as terms
-      from rag.document_terms as waiting
-      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
       offset 0
-    ) as tail
-    cross join unnest(keys) as term (key)
-    cross join lateral (select width_bucket(term.key, tail.terms) as i offset 0) as place
-    where tail.terms[place.i] = term.key
-  ) as counted
-  group by 1;
+    ) as found
+    cross join lateral (
+      select wanted.key
+      from unnest(keys) as wanted (key)
+      where found.terms[width_bucket(wanted.key, found.terms)] = wanted.key
+      offset 0
+    ) as term
+    where part.is_small
+  )
+  select block.part, block.org_id, block.class, block.segment, null::uuid, null, block.key,
+    (span.last - span.before)::bigint, block.chunks[place.i]::bigint, block.entries[span.before + 1 : least(span.last, span.before + length)],
+    case when span.before + length < span.last then block.entries[span.before + length + 1] >> 16 else 0 end
+  from block
+  cross join lateral (select width_bucket(block.key, block.terms) as i offset 0) as place
+  cross join lateral (
+    select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
+  ) as span
+  union all
+  select part.part, part.org_id, part.class, null, tail.document_id, tail.embedding_model, term.key, 1,
+    term.last - width_bucket(term.key - 1, tail.terms), array[(tail.places[term.last] >> 54)::integer << 16], 0
+  from part
+  cross join lateral (
+    -- The concatenation reads a long array from TOAST once.
+    select waiting.document_id, waiting.embedding_model, waiting.terms || '{}' as terms, waiting.places || '{}' as places
+    from rag.document_terms as waiting
+    where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+    offset 0
+  ) as tail
+  cross join lateral (
+    select wanted.key, width_bucket(wanted.key, tail.terms) as last
+    from unnest(keys) as wanted (key)
+    where tail.terms[width_bucket(wanted.key, tail.terms)] = wanted.key
+    offset 0
+  ) as term
+  where part.segment is null;
 end;
+$$;
+
+comment on function rag.term_lists is
+  'The lists of terms in parts of the index (rag.index_totals), with at most `length` entries each.';
+
+create function rag.term_counts(parts rag.term_segments[], keys bigint[])
+returns table (key bigint, documents bigint, chunks bigint)
+language sql stable security invoker set search_path = ''
+as $$
+  select list.key, sum(list.documents)::bigint, sum(list.chunks)::bigint
+  from rag.term_lists(parts, keys, 0) as list
+  group by 1;
 $$;
 
 comment on function rag.term_counts is

@@ -195,17 +195,22 @@ as $$
 declare
   -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
   most_chunks constant integer := 8000;
+  -- A search reads tails document by document, and those of an org may be hundreds: a small class has a short one.
+  most_documents constant integer := (
+    select least(32, greatest(4, sum(segments.documents) / 4))
+    from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = class);
   tail record;
   small record;
 begin
   loop
-    select count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+    select count(*) > most_documents or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
     from rag.document_terms as waiting
     where waiting.org_id = org_id and waiting.class = class and waiting.segment is null;
     exit when not tail.is_long;
     -- Documents that another transaction is changing are skipped.
     select array_agg(waiting.document_id) as ids, sum(waiting.chunks) as chunks,
-      count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+      count(*) > most_documents or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
     from (
       select free.document_id, free.chunks, sum(free.chunks) over (order by free.document_id) - free.chunks as before
       from (
@@ -218,11 +223,12 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments.
+    -- the result is one of the largest segments. A class of up to 256 chunks has one segment.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks
-          and whole.total >= case when whole.total < most_chunks / 2 then 3 else 2 end * whole.chunks)
+          and whole.total >= whole.chunks
+            * case when whole.total <= 256 then 1 when whole.total < most_chunks / 2 then 3 else 2 end)
         over (order by whole.total desc) as is_merged
       from (
         select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks,
@@ -250,8 +256,8 @@ end;
 $$;
 
 comment on function rag.fold_tail is
-  'Fold the tail of a visibility class into a segment if it has more than 32 documents or 256 chunks. What another '
-  'transaction has locked is left to the next write.';
+  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, 32 documents, or both 4 documents and a '
+  'quarter of those in segments. What another transaction has locked is left to the next write.';
 
 create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
 returns void
@@ -299,11 +305,12 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries: a term begins a new one after each 128.
-    select counted.*, (counted.last - counted.documents) / 128 as block
+    -- A block has about 128 entries: a term begins a new one after each 128. A search reads all blocks of a small segment,
+    -- which has few.
+    select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
     from (
       select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
-        (sum(count(*)) over (order by posting.key))::bigint as last
+        (sum(count(*)) over (order by posting.key))::bigint as last, sum(count(*)) over () as all_entries
       from posting
       group by 1
     ) as counted

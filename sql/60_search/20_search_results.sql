@@ -29,7 +29,7 @@ create type rag.result_row as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
+  exact boolean, considered bigint, external_id text, location jsonb, vector_ms real, lexical_ms real,
   filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
@@ -41,7 +41,7 @@ comment on type rag.result_row is
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
   'filters, the same in each row; null if there are none.';
 
-create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
+create function rag.to_rows(candidates rag.candidate[], exact boolean, considered bigint, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''

@@ -59,7 +59,7 @@ comment on function rag.exact_scan is
   'tenant, so this plan is cached.';
 
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  bound bigint, out candidates rag.candidate[], out considered integer)
+  bound bigint, out candidates rag.candidate[], out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a cached plan ignores org and source type.
 set enable_seqscan = off
@@ -123,7 +123,7 @@ comment on function rag.filtered_scan is
   'Only the returned chunks'' texts are read, since the texts of all of them would not fit into memory.';
 
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -242,7 +242,7 @@ comment on function rag.exact_threshold is
   'the index finds badly; at most 4,000 if the rows are most of the table, since the index then returns nearly all.';
 
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  out candidates rag.candidate[], out exact boolean, out considered integer)
+  out candidates rag.candidate[], out exact boolean, out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare

@@ -40,71 +40,39 @@ comment on function rag.rank_documents is
 -- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
 -- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
 -- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
-  read integer)
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
   best rag.document_key[];
 begin
-  with part as materialized (
-    select distinct org_id, class, segment
-    from unnest(keywords.parts)
-    where segment is not null and embedding_model = scope.model
-  ), query_term as materialized (
-    select counted.*, greatest(1, ceil(read * least(2, parts.number) / greatest(1, parts.number)))::integer as each
-    from (
-      select term.key, term.weight, sum(least(term.documents, read)) over (order by term.weight desc, term.key)
-        - least(term.documents, read) as read_before
-      from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-    ) as counted
-    cross join (select count(*)::double precision as number from part) as parts
-    where counted.read_before < 8 * read
+  with query_term as materialized (
+    select term.key, term.weight / 511 as weight, sum(least(term.documents, keywords.read))
+      over (order by term.weight desc, term.key) - least(term.documents, keywords.read) as read_before
+    from (select distinct key, weight, documents from unnest(keywords.terms)) as term
   ), list as materialized (
     -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select part.org_id, part.class, part.segment, query_term.weight / 511 as weight,
-      block.entries[span.first : least(span.last, span.first + query_term.each - 1)] as entries,
-      case when span.first + query_term.each <= span.last
-        then query_term.weight / 511 * (block.entries[span.first + query_term.each] >> 16) / 2 else 0 end as rest
-    from part
-    cross join query_term
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-        and blocks.first <= query_term.key
-      order by blocks.first desc
-      limit 1
-    ) as block
-    cross join lateral (select width_bucket(query_term.key, block.terms) as i offset 0) as place
-    cross join lateral (
-      select coalesce(block.ends[place.i - 1], 0) + 1 as first, block.ends[place.i] as last offset 0
-    ) as span
-    where block.terms[place.i] = query_term.key
+    select lists.*, query_term.weight, query_term.weight * lists.next / 2 as rest
+    from unnest(keywords.lists) as lists
+    join query_term on query_term.key = lists.key
+    where query_term.read_before < 8 * keywords.read
   ), scored as (
-    select list.org_id, list.class, list.segment, entry & 65535 as number,
-      sum(list.weight * (entry >> 16) - list.rest) as score
+    select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
-    group by 1, 2, 3, 4
+    where list.segment is not null
+    group by 1, 2
   ), segment_score as (
-    select scored.*, scored.score + whole.rest as estimate
+    select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
     from scored
-    join (select list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3) as whole
-      using (org_id, class, segment)
+    join (
+      select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
+    ) as whole on whole.part = scored.part
   ), tail_score as (
-    select tail.org_id, tail.document_id, sum(query_term.weight / 511 * (tail.places[place.i] >> 54)) as score
-    from (select distinct org_id, class from unnest(keywords.parts) where segment is null) as part
-    cross join lateral (
-      select waiting.org_id, waiting.document_id, waiting.terms || '{}' as terms, waiting.places || '{}' as places
-      from rag.document_terms as waiting
-      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
-        and waiting.embedding_model = scope.model
-      offset 0
-    ) as tail
-    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
-    cross join lateral (select width_bucket(query_term.key, tail.terms) as i offset 0) as place
-    where tail.terms[place.i] = query_term.key and (allowed is null or tail.document_id in (select unnest(allowed)))
+    select list.org_id, list.document_id, sum(list.weight * (list.entries[1] >> 16)) as score
+    from list
+    where list.segment is null and list.model = scope.model
+      and (allowed is null or list.document_id in (select unnest(allowed)))
     group by 1, 2
   )
   select array_agg((found.org_id, found.document_id)::rag.document_key) into best
@@ -144,19 +112,18 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted, read);
+    return rag.best_entries(keywords, scope, null, wanted);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one. For many, the entries of terms are used.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted);
 end;
 $$;
 

@@ -9,7 +9,7 @@ declare
   -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
-  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope, 4 * row_limit + spare);
   documents rag.document_key[];
   candidates rag.candidate[];
 begin
@@ -38,7 +38,7 @@ comment on function rag.add_keyword_leg is
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
-  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out candidates rag.candidate[], out exact boolean, out considered bigint, out complete boolean, out vector_ms real,
   out lexical_ms real, out judged rag.candidate[], out judged_vector_ms real, out judged_lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$

@@ -2,7 +2,7 @@
 -- question and, if less than a third of the question is names, also at the names in the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
-  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  graph_candidates rag.graph_candidate[], exact boolean, considered bigint, vector_ms real, lexical_ms real,
   ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''

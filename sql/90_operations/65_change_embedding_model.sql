@@ -74,6 +74,7 @@ declare
   -- A long tail outside of the HNSW index slows the org's searches until the worker has inserted it. Inserting more
   -- chunks in this transaction would make the org's writers wait longer. (57_chunks_outside_hnsw.sql)
   longest_tail constant bigint := 50000;
+  lock_timeout constant text := current_setting('lock_timeout');
   to_exchange bigint;
   documents uuid[];
   segments uuid[];
@@ -87,6 +88,15 @@ begin
   perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
+  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger. It waits no longer
+  -- than this: half of deadlock_timeout.
+  begin
+    perform set_config('lock_timeout', '500ms', true);
+    perform from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model for update;
+    perform set_config('lock_timeout', lock_timeout, true);
+  exception when lock_not_available then
+    return null;
+  end;
 
   -- Below, the keyword index changes its model alone.
   perform set_config('rag.words_later', 'true', true);
@@ -94,7 +104,6 @@ begin
     select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
     from rag.chunks
     where chunks.org_id = org_id and chunks.embedding_model <> model
-    for update
   ), changed as (
     update rag.chunks
     set embedding_model = model, embedding = other.embedding,
@@ -145,7 +154,7 @@ $$;
 
 comment on function rag.exchange_embeddings is
   'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; null, '
-  'without a change, if a chunk has no embedding of the model. Searches go on; a write that replaces or deletes the '
+  'without a change, if a chunk has no embedding of the model or another transaction is changing it. Searches go on; a write that replaces or deletes the '
   'org''s documents waits.';
 
 create function rag.embedding_progress(model text)

@@ -3309,11 +3309,14 @@ begin
     content text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
+    -- The words of the former chunks, which are deleted below, are not indexed again for another title.
+    perform set_config('rag.words_later', 'true', true);
     update rag.documents as renewed
     set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
       lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
       state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
     where renewed.org_id = job.org_id and renewed.id = job.document_id;
+    perform set_config('rag.words_later', '', true);
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
@@ -5447,44 +5450,99 @@ $$;
 comment on function rag.index_totals is
   'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
-create function rag.term_counts(parts rag.term_segments[], keys bigint[])
-returns table (key bigint, documents bigint, chunks bigint)
+create type rag.term_list as (
+  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, model text, key bigint, documents bigint,
+  chunks bigint, entries integer[], next integer
+);
+
+comment on type rag.term_list is
+  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. model: of the '
+  'document in a tail. documents, chunks: the numbers of those that contain the term. entries: the first of the list, of which '
+  'a document in a tail has one. next: the impact of the entry after these.';
+
+-- The block of each term is looked up, but a small segment is read once for all terms, as is a tail: an org may have hundreds of
+-- small classes. Memoize would hash the arrays.
+create function rag.term_lists(parts rag.term_segments[], keys bigint[], length integer)
+returns setof rag.term_list
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
+set enable_memoize = off
 as $$
 begin
   return query
-  select counted.key, sum(counted.documents)::bigint, sum(counted.chunks)::bigint
-  from (
-    select term.key, block.ends[place.i]::bigint - coalesce(block.ends[place.i - 1], 0) as documents,
-      block.chunks[place.i] as chunks
-    from (select distinct org_id, class, segment from unnest(parts) where segment is not null) as part
+  with part as materialized (
+    select row_number() over ()::integer as part, parted.org_id, parted.class, parted.segment,
+      sum(parted.chunks) <= 64 as is_small
+    from unnest(parts) as parted
+    group by 2, 3, 4
+  ), block as (
+    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
+    from part
     cross join unnest(keys) as term (key)
     cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks
+      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
       from rag.term_blocks as blocks
       where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
         and blocks.first <= term.key
       order by blocks.first desc
       limit 1
-    ) as block
-    cross join lateral (select width_bucket(term.key, block.terms) as i offset 0) as place
-    where block.terms[place.i] = term.key
+    ) as found
+    where not part.is_small and found.terms[width_bucket(term.key, found.terms)] = term.key
     union all
-    select term.key, 1, place.i - width_bucket(term.key - 1, tail.terms)
-    from (select distinct org_id, class from unnest(parts) where segment is null) as part
+    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
+    from part
     cross join lateral (
-      -- The concatenation reads a long array from TOAST once.
-      select waiting.terms || '{}' as terms
-      from rag.document_terms as waiting
-      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
       offset 0
-    ) as tail
-    cross join unnest(keys) as term (key)
-    cross join lateral (select width_bucket(term.key, tail.terms) as i offset 0) as place
-    where tail.terms[place.i] = term.key
-  ) as counted
-  group by 1;
+    ) as found
+    cross join lateral (
+      select wanted.key
+      from unnest(keys) as wanted (key)
+      where found.terms[width_bucket(wanted.key, found.terms)] = wanted.key
+      offset 0
+    ) as term
+    where part.is_small
+  )
+  select block.part, block.org_id, block.class, block.segment, null::uuid, null, block.key,
+    (span.last - span.before)::bigint, block.chunks[place.i]::bigint, block.entries[span.before + 1 : least(span.last, span.before + length)],
+    case when span.before + length < span.last then block.entries[span.before + length + 1] >> 16 else 0 end
+  from block
+  cross join lateral (select width_bucket(block.key, block.terms) as i offset 0) as place
+  cross join lateral (
+    select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
+  ) as span
+  union all
+  select part.part, part.org_id, part.class, null, tail.document_id, tail.embedding_model, term.key, 1,
+    term.last - width_bucket(term.key - 1, tail.terms), array[(tail.places[term.last] >> 54)::integer << 16], 0
+  from part
+  cross join lateral (
+    -- The concatenation reads a long array from TOAST once.
+    select waiting.document_id, waiting.embedding_model, waiting.terms || '{}' as terms, waiting.places || '{}' as places
+    from rag.document_terms as waiting
+    where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
+    offset 0
+  ) as tail
+  cross join lateral (
+    select wanted.key, width_bucket(wanted.key, tail.terms) as last
+    from unnest(keys) as wanted (key)
+    where tail.terms[width_bucket(wanted.key, tail.terms)] = wanted.key
+    offset 0
+  ) as term
+  where part.segment is null;
 end;
+$$;
+
+comment on function rag.term_lists is
+  'The lists of terms in parts of the index (rag.index_totals), with at most `length` entries each.';
+
+create function rag.term_counts(parts rag.term_segments[], keys bigint[])
+returns table (key bigint, documents bigint, chunks bigint)
+language sql stable security invoker set search_path = ''
+as $$
+  select list.key, sum(list.documents)::bigint, sum(list.chunks)::bigint
+  from rag.term_lists(parts, keys, 0) as list
+  group by 1;
 $$;
 
 comment on function rag.term_counts is
@@ -5688,17 +5746,22 @@ as $$
 declare
   -- A larger segment would take seconds to write; smaller ones would be more look-ups for a search.
   most_chunks constant integer := 8000;
+  -- A search reads tails document by document, and those of an org may be hundreds: a small class has a short one.
+  most_documents constant integer := (
+    select least(32, greatest(4, sum(segments.documents) / 4))
+    from rag.term_segments as segments
+    where segments.org_id = org_id and segments.class = class);
   tail record;
   small record;
 begin
   loop
-    select count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+    select count(*) > most_documents or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
     from rag.document_terms as waiting
     where waiting.org_id = org_id and waiting.class = class and waiting.segment is null;
     exit when not tail.is_long;
     -- Documents that another transaction is changing are skipped.
     select array_agg(waiting.document_id) as ids, sum(waiting.chunks) as chunks,
-      count(*) > 32 or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
+      count(*) > most_documents or coalesce(sum(waiting.chunks), 0) > 256 as is_long into tail
     from (
       select free.document_id, free.chunks, sum(free.chunks) over (order by free.document_id) - free.chunks as before
       from (
@@ -5711,11 +5774,12 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments.
+    -- the result is one of the largest segments. A class of up to 256 chunks has one segment.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks
-          and whole.total >= case when whole.total < most_chunks / 2 then 3 else 2 end * whole.chunks)
+          and whole.total >= whole.chunks
+            * case when whole.total <= 256 then 1 when whole.total < most_chunks / 2 then 3 else 2 end)
         over (order by whole.total desc) as is_merged
       from (
         select segments.segment, sum(segments.documents) as documents, sum(segments.chunks) as chunks,
@@ -5743,8 +5807,8 @@ end;
 $$;
 
 comment on function rag.fold_tail is
-  'Fold the tail of a visibility class into a segment if it has more than 32 documents or 256 chunks. What another '
-  'transaction has locked is left to the next write.';
+  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, 32 documents, or both 4 documents and a '
+  'quarter of those in segments. What another transaction has locked is left to the next write.';
 
 create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
 returns void
@@ -5792,11 +5856,12 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries: a term begins a new one after each 128.
-    select counted.*, (counted.last - counted.documents) / 128 as block
+    -- A block has about 128 entries: a term begins a new one after each 128. A search reads all blocks of a small segment,
+    -- which has few.
+    select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
     from (
       select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
-        (sum(count(*)) over (order by posting.key))::bigint as last
+        (sum(count(*)) over (order by posting.key))::bigint as last, sum(count(*)) over () as all_entries
       from posting
       group by 1
     ) as counted
@@ -8251,7 +8316,7 @@ create type rag.result_row as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
+  exact boolean, considered bigint, external_id text, location jsonb, vector_ms real, lexical_ms real,
   filename text, owner_id uuid, created_by uuid, ignored_filters text[], collection_name text
 );
 
@@ -8263,7 +8328,7 @@ comment on type rag.result_row is
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
   'filters, the same in each row; null if there are none.';
 
-create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
+create function rag.to_rows(candidates rag.candidate[], exact boolean, considered bigint, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
@@ -8364,7 +8429,7 @@ comment on function rag.exact_scan is
   'tenant, so this plan is cached.';
 
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  bound bigint, out candidates rag.candidate[], out considered integer)
+  bound bigint, out candidates rag.candidate[], out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a cached plan ignores org and source type.
 set enable_seqscan = off
@@ -8428,7 +8493,7 @@ comment on function rag.filtered_scan is
   'Only the returned chunks'' texts are read, since the texts of all of them would not fit into memory.';
 
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -8547,7 +8612,7 @@ comment on function rag.exact_threshold is
   'the index finds badly; at most 4,000 if the rows are most of the table, since the index then returns nearly all.';
 
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
-  out candidates rag.candidate[], out exact boolean, out considered integer)
+  out candidates rag.candidate[], out exact boolean, out considered bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -8649,15 +8714,16 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision, parts rag.term_segments[]
+  chunk_length double precision, document_length double precision, read integer, lists rag.term_list[]
 );
 
 comment on type rag.keyword_query is
-  'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
-  'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms. parts: the segments and tails of the scope (rag.index_totals).';
+  'A parsed query. terms: those of the 100 words with the largest weights among its first 200, in that order. pairs: the '
+  'consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
+  'in terms. read: how many entries of a term a search reads. lists: the first entries of each term in the segments and '
+  'tails of the scope.';
 
-create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope, wanted integer default 0)
 returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -8665,13 +8731,19 @@ declare
   keywords rag.keyword_query;
   configs regconfig[];
   chunk_count bigint;
+  index_parts rag.term_segments[];
+  segment_count double precision;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
     sum(total.length)::double precision / nullif(sum(total.chunks), 0),
     sum(total.length)::double precision / nullif(sum(total.documents), 0),
-    array_agg(total)
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.parts
+    array_agg(total), count(distinct total.segment) filter (where total.embedding_model = scope.model)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, segment_count
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
+
+  -- Most documents may not be allowed by filters.
+  keywords.read := case when wanted > 0 then (select greatest(wanted, settings.postings_read) from rag.settings)
+    * case when rag.filters_documents(scope) then 5 else 1 end else 0 end;
 
   with word as (
     select languages.config, word.lexeme as term, position,
@@ -8724,16 +8796,29 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    select term.*, rag.term_key(term.term) as key, max(term.frequency) over (partition by term.term) as times
-    from term
+    -- Counting a term takes a look-up in each segment: the first 200 words count, and the first 200 names.
+    select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
+    from (
+      select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
+      from term
+    ) as early
+    where early.occurrence <= 200
+  ), list as materialized (
+    select whole
+    from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0),
+      ceil(keywords.read * least(2, segment_count) / greatest(1, segment_count))::integer) as whole
   ), known as (
     select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
-    from rag.term_counts(keywords.parts,
-      array(select distinct keyed.key from keyed where keyed.frequency > 0)) as counts
+    from (
+      select (list.whole).key, sum((list.whole).documents)::bigint as documents, sum((list.whole).chunks)::bigint as chunks
+      from list
+      group by 1
+    ) as counts
   )
   select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
-      order by found.weight desc, found.term)
-    into keywords.terms
+      order by found.weight desc, found.term),
+    case when wanted > 0 then (select array_agg(list.whole) from list) end
+    into keywords.terms, keywords.lists
   from (
     select slots.*, dense_rank() over (order by slots.slot_weight desc, slots.slot) as turn
     from (
@@ -8772,7 +8857,7 @@ comment on function rag.parse_keyword_query is
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
   'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
-  'tried as one name.';
+  'tried as one name. wanted: the number of documents that the search wants by rag.best_entries; 0: none, without lists.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -8848,71 +8933,39 @@ comment on function rag.rank_documents is
 -- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
 -- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
 -- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
-  read integer)
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 as $$
 declare
   best rag.document_key[];
 begin
-  with part as materialized (
-    select distinct org_id, class, segment
-    from unnest(keywords.parts)
-    where segment is not null and embedding_model = scope.model
-  ), query_term as materialized (
-    select counted.*, greatest(1, ceil(read * least(2, parts.number) / greatest(1, parts.number)))::integer as each
-    from (
-      select term.key, term.weight, sum(least(term.documents, read)) over (order by term.weight desc, term.key)
-        - least(term.documents, read) as read_before
-      from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-    ) as counted
-    cross join (select count(*)::double precision as number from part) as parts
-    where counted.read_before < 8 * read
+  with query_term as materialized (
+    select term.key, term.weight / 511 as weight, sum(least(term.documents, keywords.read))
+      over (order by term.weight desc, term.key) - least(term.documents, keywords.read) as read_before
+    from (select distinct key, weight, documents from unnest(keywords.terms)) as term
   ), list as materialized (
     -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select part.org_id, part.class, part.segment, query_term.weight / 511 as weight,
-      block.entries[span.first : least(span.last, span.first + query_term.each - 1)] as entries,
-      case when span.first + query_term.each <= span.last
-        then query_term.weight / 511 * (block.entries[span.first + query_term.each] >> 16) / 2 else 0 end as rest
-    from part
-    cross join query_term
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-        and blocks.first <= query_term.key
-      order by blocks.first desc
-      limit 1
-    ) as block
-    cross join lateral (select width_bucket(query_term.key, block.terms) as i offset 0) as place
-    cross join lateral (
-      select coalesce(block.ends[place.i - 1], 0) + 1 as first, block.ends[place.i] as last offset 0
-    ) as span
-    where block.terms[place.i] = query_term.key
+    select lists.*, query_term.weight, query_term.weight * lists.next / 2 as rest
+    from unnest(keywords.lists) as lists
+    join query_term on query_term.key = lists.key
+    where query_term.read_before < 8 * keywords.read
   ), scored as (
-    select list.org_id, list.class, list.segment, entry & 65535 as number,
-      sum(list.weight * (entry >> 16) - list.rest) as score
+    select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
-    group by 1, 2, 3, 4
+    where list.segment is not null
+    group by 1, 2
   ), segment_score as (
-    select scored.*, scored.score + whole.rest as estimate
+    select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
     from scored
-    join (select list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3) as whole
-      using (org_id, class, segment)
+    join (
+      select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
+    ) as whole on whole.part = scored.part
   ), tail_score as (
-    select tail.org_id, tail.document_id, sum(query_term.weight / 511 * (tail.places[place.i] >> 54)) as score
-    from (select distinct org_id, class from unnest(keywords.parts) where segment is null) as part
-    cross join lateral (
-      select waiting.org_id, waiting.document_id, waiting.terms || '{}' as terms, waiting.places || '{}' as places
-      from rag.document_terms as waiting
-      where waiting.org_id = part.org_id and waiting.class = part.class and waiting.segment is null
-        and waiting.embedding_model = scope.model
-      offset 0
-    ) as tail
-    cross join (select distinct key, weight from unnest(keywords.terms)) as query_term
-    cross join lateral (select width_bucket(query_term.key, tail.terms) as i offset 0) as place
-    where tail.terms[place.i] = query_term.key and (allowed is null or tail.document_id in (select unnest(allowed)))
+    select list.org_id, list.document_id, sum(list.weight * (list.entries[1] >> 16)) as score
+    from list
+    where list.segment is null and list.model = scope.model
+      and (allowed is null or list.document_id in (select unnest(allowed)))
     group by 1, 2
   )
   select array_agg((found.org_id, found.document_id)::rag.document_key) into best
@@ -8952,19 +9005,18 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted, read);
+    return rag.best_entries(keywords, scope, null, wanted);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one. For many, the entries of terms are used.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted);
 end;
 $$;
 
@@ -9270,7 +9322,7 @@ declare
   -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
-  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope, 4 * row_limit + spare);
   documents rag.document_key[];
   candidates rag.candidate[];
 begin
@@ -9299,7 +9351,7 @@ comment on function rag.add_keyword_leg is
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, row_limit integer, shown integer, judged_text text default null, judged_top_k integer default null,
-  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out candidates rag.candidate[], out exact boolean, out considered bigint, out complete boolean, out vector_ms real,
   out lexical_ms real, out judged rag.candidate[], out judged_vector_ms real, out judged_lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -11884,7 +11936,7 @@ comment on function rag.add_graph_candidates is
 -- question and, if less than a third of the question is names, also at the names in the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
-  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  graph_candidates rag.graph_candidate[], exact boolean, considered bigint, vector_ms real, lexical_ms real,
   ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -15110,6 +15162,7 @@ declare
   -- A long tail outside of the HNSW index slows the org's searches until the worker has inserted it. Inserting more
   -- chunks in this transaction would make the org's writers wait longer. (57_chunks_outside_hnsw.sql)
   longest_tail constant bigint := 50000;
+  lock_timeout constant text := current_setting('lock_timeout');
   to_exchange bigint;
   documents uuid[];
   segments uuid[];
@@ -15123,6 +15176,15 @@ begin
   perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
+  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger. It waits no longer
+  -- than this: half of deadlock_timeout.
+  begin
+    perform set_config('lock_timeout', '500ms', true);
+    perform from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model for update;
+    perform set_config('lock_timeout', lock_timeout, true);
+  exception when lock_not_available then
+    return null;
+  end;
 
   -- Below, the keyword index changes its model alone.
   perform set_config('rag.words_later', 'true', true);
@@ -15130,7 +15192,6 @@ begin
     select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
     from rag.chunks
     where chunks.org_id = org_id and chunks.embedding_model <> model
-    for update
   ), changed as (
     update rag.chunks
     set embedding_model = model, embedding = other.embedding,
@@ -15181,7 +15242,7 @@ $$;
 
 comment on function rag.exchange_embeddings is
   'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; null, '
-  'without a change, if a chunk has no embedding of the model. Searches go on; a write that replaces or deletes the '
+  'without a change, if a chunk has no embedding of the model or another transaction is changing it. Searches go on; a write that replaces or deletes the '
   'org''s documents waits.';
 
 create function rag.embedding_progress(model text)

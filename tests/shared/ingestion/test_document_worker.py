@@ -637,6 +637,34 @@ def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
     assert ann.texts() == ["The kiln is hot."]
 
 
+@pytest.fixture
+def indexings(world: World) -> Iterator[Callable[[], int]]:
+    """The number of rows that the keyword index has inserted so far."""
+    world.sql("""
+        create sequence public.indexings;
+        create function public.count_indexing() returns trigger
+        language plpgsql security definer set search_path = ''
+        as 'begin perform nextval(''public.indexings''); return new; end';
+        create trigger count_indexing before insert on rag.document_terms
+          for each row execute function public.count_indexing();
+        select nextval('public.indexings');
+    """)
+    yield lambda: int(world.sql("select last_value from public.indexings")[0][0])
+    world.sql("drop function public.count_indexing() cascade; drop sequence public.indexings")
+
+
+def test_a_document_with_another_title_is_indexed_once(
+    ann: Member, worker: Worker, indexings: Callable[[], int]
+):
+    """Its former passages are not indexed again for the new title before they are deleted."""
+    for number, title in enumerate(("Kiln one", "Kiln two"), start=1):
+        text = f"# {title}\n\nThe kiln is hot."
+        document = ann.bring(text, title=None, content_type="text/markdown", external_id="kiln")
+        assert worker.work() == COMPLETED
+        assert ann.row(document)["title"] == title
+        assert indexings() == 1 + number
+
+
 def test_an_upload_of_a_user_who_left_fails_and_an_admin_runs_it_again(
     ann: Member, people: People, worker: Worker
 ):

@@ -49,6 +49,13 @@ def test_a_short_word_is_highlighted_in_its_plural():
         assert highlight(match(text), question).text == "Vans are lashed on deck two."
 
 
+def test_the_parts_of_a_name_are_highlighted():
+    text = "The ferry is old. " * 30 + "Call softLogout() first."
+    for question in ("soft logout", "logout", "How does a soft one end?"):
+        assert highlight(match(text), question).text == "Call softLogout() first."
+    assert highlight(match(text), "ogout").text != "Call softLogout() first."
+
+
 def test_without_a_common_word_the_first_whole_sentences_are_highlighted():
     for question in ("Who won the world cup?", "", "?", "the of and"):
         text = "# Title\n" + "One sentence stands here as well. " * 20

@@ -234,20 +234,24 @@ def test_concurrent_writers_and_folding_neither_deadlock_nor_drift(world: World,
 
 def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: People):
     """However the writers end, a deleted document's words leave the index with its deletion."""
-    texts = [f"common thing{number}" for number in range(32)]
-    passages.put_many(world, people.ann, texts)
+    for texts in (
+        [f"common thing{number}" for number in range(28)],
+        [f"common {number}" for number in range(4)],
+    ):
+        passages.put_many(world, people.ann, texts)
     ((first,), (second,)) = world.sql(
-        f"select document_id::text from rag.document_terms where {ORGS} limit 2", [people.acme.id]
+        f"select document_id::text from rag.document_terms where {ORGS} and segment is null limit 2",
+        [people.acme.id],
     )
     with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
         become(writer, people.ann)
-        put_one = "select public.rag_put_documents('default', %s)"
-        writer.execute(put_one, [Jsonb([new_document("common more")])])
+        put_four = "select public.rag_put_documents('default', %s)"
+        writer.execute(put_four, [Jsonb([new_document(f"common more{number}") for number in range(4)])])
         deletion = pool.submit(world.as_user, people.ann, "delete from rag.documents where id = %s", first)
         wait_for_waiters(world.stack, 1)
         writer.commit()
         deletion.result()
-    assert len(passages.search(world, people.ann, "common", top_k=100)) == 32
+    assert len(passages.search(world, people.ann, "common", top_k=100)) == 35
     assert drift(world, people) == []
     last = "select max(document_id::text) from rag.document_terms where org_id = %s and segment is not null"
     ((third,),) = world.sql(last, people.acme.id)
@@ -258,22 +262,45 @@ def test_a_deletion_waits_for_a_fold_and_leaves_no_word(world: World, people: Pe
         wait_for_waiters(world.stack, 1)
         writer.commit()
         deletion.result()
-    assert len(passages.search(world, people.ann, "common", top_k=100)) == 31
+    assert len(passages.search(world, people.ann, "common", top_k=100)) == 34
     assert drift(world, people) == []
 
 
 def test_a_class_has_few_segments_and_a_short_tail(world: World, people: People):
-    """Folds of 33 documents: three segments of like size become one."""
+    """One segment of up to 256 chunks; above, three segments of like size become one."""
     segments = f"select count(*), max(documents) from rag.term_segments where {ORGS}"
     present = []
     for fold in range(9):
-        passages.put_many(world, people.ann, [f"again thing{fold} {number}" for number in range(33)])
+        passages.put_many(world, people.ann, [f"again thing{fold} {number}" for number in range(100)])
         present += world.sql(segments, [people.acme.id])
-    assert present == [(1, 33), (2, 33), (1, 99), (2, 99), (3, 99), (2, 99), (3, 99), (4, 99), (1, 297)]
+    # The second segment of 200 joins no other before the sixth fold.
+    assert present[:5] == [(1, 100), (1, 200), (2, 200), (2, 200), (3, 200)]
+    assert present[5:] == [(1, 600), (2, 600), (2, 600), (3, 600)]
     for number in range(18):
         passages.put(world, people.ann, f"again later{number}")
     tail = f"select count(*) from rag.document_terms where {ORGS} and segment is null"
     assert world.sql(tail, [people.acme.id]) == [(18,)]
+    assert drift(world, people) == []
+
+
+def test_small_classes_have_short_tails_and_one_segment_which_a_search_reads_once(
+    world: World, people: People
+):
+    """Each block for each word, and each document, would be ten times as many rows."""
+    for number in range(20):
+        passages.put(world, people.ann, f"again thing{number} other{number % 7}")
+        passages.put(world, people.ann, f"again thing{number} other{number % 3}", private=True)
+    tails = f"select count(*) from rag.document_terms where {ORGS} and segment is null group by class"
+    assert sum(count for (count,) in world.sql(tails, [people.acme.id])) <= 10
+    ((blocks, segments),) = world.sql(
+        f"select count(*), count(distinct segment) from rag.term_blocks where {ORGS}", [people.acme.id]
+    )
+    assert (blocks, segments) == (2, 2)
+
+    def search() -> None:
+        assert len(passages.search(world, people.ann, "again thing3 other2 other1 thing7", top_k=100)) == 40
+
+    assert rows_read(world, "term_blocks", search) == blocks
     assert drift(world, people) == []
 
 
@@ -295,7 +322,7 @@ def test_changes_of_many_documents_rewrite_each_block_once(world: World, people:
     put("first", ids)
     blocks = f"select count(*) from rag.term_blocks where {ORGS}"
     ((number,),) = world.sql(blocks, [people.acme.id])
-    assert number > 3
+    assert number >= 3
     assert rows_read(world, "term_blocks", lambda: put("second", ids[:20])) <= 30 + 3 * number
     some = "delete from rag.documents where external_id = any (%s)"
     read = rows_read(world, "term_blocks", lambda: world.as_user(people.ann, some, ids[100:200]))
@@ -407,3 +434,25 @@ def test_an_exchange_of_embeddings_waits_for_writers_and_moves_the_index_of_its_
     assert drift(world, people) == []
     for model, count in (("another model", 41), (MODEL, 40)):
         assert len(passages.search(world, people.ann, "common", top_k=100, filters={"model": model})) == count
+
+
+def test_an_exchange_of_embeddings_waits_for_no_deletion_of_chunks(world: World, people: People):
+    """The deletion has a chunk and wants its document, the exchange the other way round: a deadlock."""
+    document_id = passages.put(world, people.ann, "common", "rare")
+    world.sql(
+        "insert into rag.other_embeddings select org_id, id, 'another model', embedding from rag.chunks "
+        "where org_id = %s",
+        people.acme.id,
+    )
+    exchange = "select rag.exchange_embeddings(%s, 'another model')"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute("select from rag.chunks where content = 'rare' for update")
+        exchanging = pool.submit(world.sql, exchange, people.acme.id)
+        wait_for_waiters(world.stack, 1)
+        writer.execute("delete from rag.chunks where document_id = %s and content = 'rare'", [document_id])
+        assert exchanging.result() == [(None,)]
+        writer.commit()
+    assert world.sql(exchange, people.acme.id) == [(1,)]
+    assert drift(world, people) == []
+    assert passages.search(world, people.ann, "rare", filters={"model": "another model"}) == []

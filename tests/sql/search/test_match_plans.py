@@ -200,6 +200,15 @@ def test_a_common_word_looks_up_only_the_candidates(crowd: Crowd):
     assert 80 <= rows <= 200
 
 
+def test_a_question_of_a_thousand_words_looks_up_the_first_ones(crowd: Crowd):
+    world, _, bob = crowd
+    text = " ".join(map(str, range(2400, 1000, -1)))
+    ((segments,),) = world.sql("select count(*) from rag.term_segments where org_id = %s", org_of(bob))
+    assert segments > 0
+    rows = rows_read(world, "term_blocks", lambda: passages.search(world, bob, text, top_k=1))
+    assert 200 <= rows <= 200 * segments
+
+
 def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
     world, ann, _ = crowd
     notes = notes_of(world, ann)

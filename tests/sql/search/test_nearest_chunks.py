@@ -33,3 +33,15 @@ def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(world: W
     for top_k in (1, 10):
         results = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=top_k)]
         assert results == sorted(every)[:top_k]
+
+
+def test_an_org_of_three_billion_chunks_is_searched(world: World, people: People):
+    people.ann.put([vector(1), vector(2)])
+    world.sql(
+        "insert into rag.term_segments (org_id, collection_id, segment, config, embedding_model, documents, "
+        "chunks, length) "
+        "select org_id, collection_id, gen_random_uuid(), config, embedding_model, 1, 3000000000, 1 "
+        "from rag.document_terms where org_id = %s",
+        people.acme.id,
+    )
+    assert len(people.ann.match(vector(1))) == 2
