@@ -168,7 +168,7 @@ judged as (
 )
 select signature as target, 'security definer' as property,
   format('it runs as %s, whom row security does not bind; %s; %s', proowner::regrole, executed,
-    case when is_reaching then reason else 'nothing in its text leads to schema rag: read it' end) as finding,
+    case when is_reaching then reason else 'its text is not known to read or to open schema rag: read it' end) as finding,
   is_reaching and not is_event_trigger as is_difference
 from judged where prosecdef and is_unbound and executed is not null and not (is_event_trigger and is_naming)
 
