@@ -26,6 +26,8 @@ _SECRET_HEADER = SECRET_HEADER.lower().encode()
 # Other methods may be any text: OpenTelemetry's name for them gets into the log and the traces.
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+# As in rag.ignored_filters, which writes the header for a call of the SQL functions.
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class RequestContextMiddleware:
@@ -76,6 +78,9 @@ class RequestContextMiddleware:
                 _keep_host(headers, headers_of_client.get("host"))
                 if (rate_limit := state.get("rate_limit")) is not None:
                     headers.update(rate_limit.headers())
+                if trace.ignored_filters:
+                    names = (_UNSAFE.sub("?", name) for name in trace.ignored_filters)
+                    headers["X-Rag-Ignored-Filters"] = ", ".join(names)
                 if usage.exceeded:
                     headers["X-Quota-Exceeded"] = ", ".join(sorted(usage.exceeded))
             elif not message.get("more_body"):
