@@ -3,6 +3,7 @@
 import re
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,7 +28,7 @@ _SECRET_HEADER = SECRET_HEADER.lower().encode()
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 # As in rag.ignored_filters, which writes the header for a call of the SQL functions.
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+_safe = partial(re.compile(r"[^A-Za-z0-9_.-]").sub, "?")
 
 
 class RequestContextMiddleware:
@@ -71,16 +72,14 @@ class RequestContextMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = trace.request_id
-                headers["X-Trace-Id"] = trace.trace_id
+                headers.update({"X-Request-Id": trace.request_id, "X-Trace-Id": trace.trace_id})
+                if trace.ignored_filters:
+                    headers["X-Rag-Ignored-Filters"] = ", ".join(map(_safe, trace.ignored_filters))
                 if of_request.written:
                     headers[READ_AFTER] = str(of_request.written)
                 _keep_host(headers, headers_of_client.get("host"))
                 if (rate_limit := state.get("rate_limit")) is not None:
                     headers.update(rate_limit.headers())
-                if trace.ignored_filters:
-                    names = (_UNSAFE.sub("?", name) for name in trace.ignored_filters)
-                    headers["X-Rag-Ignored-Filters"] = ", ".join(names)
                 if usage.exceeded:
                     headers["X-Quota-Exceeded"] = ", ".join(sorted(usage.exceeded))
             elif not message.get("more_body"):

@@ -83,8 +83,8 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         before = words[position - 1].casefold() if position else ""
         after = position + 1
         is_first_part = after < len(words) and is_content[after] and not is_missing[after]
-        # A noun has its verb behind it: "which insurance covers", "which insurance is". In English the word may
-        # be the verb of an object or adverb: "what triggers errors", "which applies abroad".
+        # A noun has its verb behind it: "which insurance covers", "which insurance is". In English the word
+        # may be the verb of an object or adverb: "what triggers errors", "which applies abroad".
         may_be_verb = language == "en" and _THIRD_PERSON.search(words[position])
         has_verb = after < len(words) and (
             words[after].casefold() in auxiliaries or (is_content[after] and not may_be_verb)

@@ -104,7 +104,10 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
     ignored: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         "/api/rag/search": ({"query_text": QUESTION}, [{"filter": MISSPELT}, {"search": {"Filters": 1}}]),
         "/api/rag/answer": ({"query_text": QUESTION}, [{"metadata_filter": MISSPELT}]),
-        "/v1/search": ({"workspaceId": workspace, "q": QUESTION}, [{"filter": 1}, {"include": {"filters": 1}}]),
+        "/v1/search": (
+            {"workspaceId": workspace, "q": QUESTION},
+            [{"filter": 1}, {"quality": {"filter": 1}}],
+        ),
         "/v1/answer": ({"workspaceId": workspace, "question": QUESTION}, [{"filters": MISSPELT}]),
         "/v1/similar": ({"workspaceId": workspace, "subject": subject}, [{"filtr\n": MISSPELT}]),
         "/api/v1/retrievals": ({"query": QUESTION}, [{"filters": MISSPELT}]),
@@ -114,7 +117,6 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
         "/retrieve": ({"index_name": HOME, "query": QUESTION}, [{"filters": MISSPELT}]),
         "/query": ({"index_name": HOME, "query": QUESTION}, [{"filters": 1}, {"llm_params": {"filter": 1}}]),
         "/v1/chat/completions": (of_completion, [{"metadata_filter": MISSPELT}]),
-        "/api/dify/retrieval": ({"knowledge_id": HOME, "query": QUESTION}, [{"metadata_filter": MISSPELT}]),
     }
     for path, (request, additions) in ignored.items():
         for added in additions:
@@ -127,6 +129,9 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
                     stream = ann.post(path, {**request, **added, "stream": True})
                     assert stream.headers["content-type"].startswith("text/event-stream")
                     assert stream.headers["x-rag-ignored-filters"] == name
+    with subtests.test("Dify, which reads no further field"):
+        response = ann.post("/api/dify/retrieval", {**of_dify, "filters": MISSPELT})
+        assert response.headers["x-rag-ignored-filters"] == "filters"
     with subtests.test("MCP"):
         assert Agent(ann).result("search", query=QUESTION, autor="ann").is_error
 

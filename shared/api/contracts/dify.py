@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from shared.api.contracts import fastapi_error_format
-from shared.api.contracts.ignored_names import IgnoredNames, SearchBody
+from shared.api.contracts.ignored_names import SearchBody
 from shared.api.contracts.metadata import check_metadata_filter
 from shared.api.contracts.shared_fields import (
     CollectionName,
@@ -157,11 +157,9 @@ class Record(ResponseModel):
 
 class RetrievalResponse(BaseModel):
     records: list[Record]
-    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: RetrievalRequest, result: SearchResult) -> Self:
         records = [Record.of(match, metadata=_metadata(match)) for match in result.matches]
         threshold = request.retrieval_setting.score_threshold
-        records = [record for record in records if record.score >= threshold]
-        return cls(records=records, ignored_filters=request.ignored_filters)
+        return cls(records=[record for record in records if record.score >= threshold])

@@ -31,8 +31,8 @@ class LenientModel(BaseModel):
 
 
 class SearchBody(BaseModel):
-    """Body of a search or an answer. It records the unknown filters: keys of a known filter, and other unknown
-    fields with "filt" in their name, also those within an object, as retrieval.metadata_filtr."""
+    """Body of a search or an answer, which records the filters that it ignores: unknown keys of a filter, and
+    other unknown fields with "filt" in their name, also within an object, as retrieval.metadata_filtr."""
 
     _ignored_filters: list[str] = PrivateAttr(default_factory=list)
 

@@ -126,8 +126,8 @@ def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
     # A document without a title has its first line as one, cut if it is long (documents.first_words).
     beginning = title.removesuffix(" ...")
     is_line = beginning != title or SENTENCE_END.search(title)
-    is_repeated = text.startswith(beginning) if is_line else text == title
-    is_repeated = is_repeated or (text in title and SENTENCE_END.search(text))
+    begins = text.startswith(beginning) if is_line else text == title
+    is_repeated = begins or (text in title and SENTENCE_END.search(text))
     return paragraph(None if is_repeated else title, match.occurred_at, texts, number)
 
 
