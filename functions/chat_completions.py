@@ -34,7 +34,7 @@ async def complete(
             events(stream.parts, wire.encode_part, wire.encode_error, wire.DONE), stream.cleanup
         )
     answer, sources = await completions.complete(services, fresh_caller, conversation)
-    return Response(wire.encode_answer(answer, sources), media_type="application/json")
+    return Response(wire.encode_answer(body, answer, sources), media_type="application/json")
 
 
 @app.get("/v1/models")

@@ -23,7 +23,7 @@ async def query(caller: Asker, services: Container, body: wire.QueryRequest) -> 
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         answer = await pipeline.answer(services, caller, search_query, body.sampling())
         await request_recording.record_answer(services, caller, search_query, answer)
-        return wire.QueryResponse.of(body.query, answer)
+        return wire.QueryResponse.of(body, answer)
 
 
 @app.post("/retrieve")
@@ -33,7 +33,7 @@ def retrieve(caller: Asker, services: Container, body: wire.RetrieveRequest) -> 
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
         search_query = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
-        return wire.RetrieveResponse.of(body.query, pipeline.search(services, caller, search_query))
+        return wire.RetrieveResponse.of(body, pipeline.search(services, caller, search_query))
 
 
 handler = lambda_handler(app)

@@ -102,7 +102,8 @@ def retrieve(
 ) -> wire.RetrieveResponse:
     request = Query(body.query, body.top_k, Filters(metadata=body.filters))
     passages = knowledge.retrieve(services, caller, [namespace], request)
-    return wire.RetrieveResponse(chunks=wire.chunks_of(passages, with_citations=body.include_citations))
+    chunks = wire.chunks_of(passages, with_citations=body.include_citations)
+    return wire.RetrieveResponse(chunks=chunks, ignored_filters=body.ignored_filters)
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
@@ -112,7 +113,7 @@ async def query(
     request = Query(body.question, body.top_k, Filters(metadata=body.filters))
     draft, judgement, passages = await knowledge.query(services, caller, namespace, request)
     chunks = wire.chunks_of(passages, with_citations=body.include_citations)
-    return wire.QueryResponse.of(body.question, draft, judgement, chunks)
+    return wire.QueryResponse.of(body, draft, judgement, chunks)
 
 
 handler = lambda_handler(app)

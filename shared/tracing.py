@@ -81,6 +81,8 @@ class Trace:
     # The error code in the response, and the cause, which only the log contains.
     error: str | None = None
     log_reason: str | None = None
+    # For the response alone: they may be any text.
+    ignored_filters: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.started = self.now()

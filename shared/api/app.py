@@ -58,6 +58,7 @@ EXPOSED_HEADERS = [
     "X-RateLimit-Remaining",
     "X-RateLimit-Reset",
     "X-Quota-Exceeded",
+    "X-Rag-Ignored-Filters",
     "Retry-After",
     "X-Request-Id",
     "X-Trace-Id",

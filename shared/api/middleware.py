@@ -3,6 +3,7 @@
 import re
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -26,6 +27,8 @@ _SECRET_HEADER = SECRET_HEADER.lower().encode()
 # Other methods may be any text: OpenTelemetry's name for them gets into the log and the traces.
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+# As in rag.ignored_filters, which writes the header for a call of the SQL functions.
+_safe = partial(re.compile(r"[^A-Za-z0-9_.-]").sub, "?")
 
 
 class RequestContextMiddleware:
@@ -69,8 +72,9 @@ class RequestContextMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = trace.request_id
-                headers["X-Trace-Id"] = trace.trace_id
+                headers.update({"X-Request-Id": trace.request_id, "X-Trace-Id": trace.trace_id})
+                if trace.ignored_filters:
+                    headers["X-Rag-Ignored-Filters"] = ", ".join(map(_safe, trace.ignored_filters))
                 if of_request.written:
                     headers[READ_AFTER] = str(of_request.written)
                 _keep_host(headers, headers_of_client.get("host"))

@@ -19,7 +19,7 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 # A year, a quarter or a version.
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
-_lists_of = word_sets_by_language(__file__)
+lists_of_question_form = word_sets_by_language(__file__)
 MAX_PARTS = 3
 
 
@@ -46,7 +46,7 @@ class QuestionForm:
         """`previous`: the question that a follow-up continues, for its words and names."""
         # Without the s of a possessive.
         words = question_words(f"{previous} {text}") - {"s"}
-        lists = _lists_of(clear_language_of(text, 1))
+        lists = lists_of_question_form(clear_language_of(text, 1))
         first, second = _first_words(text, lists)
         is_which, is_how = first in lists["which"], first in lists["how"]
         # Not "how long".
@@ -118,7 +118,7 @@ def _ordinals(text: str) -> list[tuple[str, frozenset[str]]]:
             frozenset(map(stem, takewhile(lambda item: item not in LINKING_WORDS, words[at + 1 : at + 3]))),
         )
         for at, word in enumerate(words)
-        if word in _lists_of(None)["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
+        if word in lists_of_question_form(None)["ordinals"] and not (at and _DIGIT.match(words[at - 1]))
     ]
 
 
@@ -152,7 +152,7 @@ def _form(word: str) -> str:
 
 def has_word(text: str, name: str, language: str | None) -> bool:
     """Whether the text has a word of the list. `language`: a tag of the text's, if known."""
-    return not _lists_of(language)[name].isdisjoint(_WORD.findall(text.casefold()))
+    return not lists_of_question_form(language)[name].isdisjoint(_WORD.findall(text.casefold()))
 
 
 def _first_words(text: str, lists: Mapping[str, frozenset[str]]) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 The sentence may tell a neighbouring fact: the wave limit in the place of the wind limit. Verbs and adjectives
 are too often replaced by others of the same meaning, so a word counts only after an article, a preposition or
-"which", or before a word that is mentioned, and only where no sentence answers directly or the sentences
-mention half of the question's words.
+"which", or before a word that is mentioned, not as the verb behind a question word ("what happens above it"),
+and only where no sentence answers directly or the sentences mention half of the question's words.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from shared.generation.confidence_features import is_other_language
 from shared.generation.grounding.numbers import COUNTED
 from shared.generation.names_missing_in_passages import missing_names
-from shared.generation.question_form import QuestionForm
+from shared.generation.question_form import QuestionForm, lists_of_question_form
 from shared.generation.refusal_texts import not_mentioned
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import language_of
@@ -22,6 +22,8 @@ from shared.types import ExtractedSentence, GeneratedText, Match
 
 _lists_of = word_sets_by_language(__file__)
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+# Not bus, address or basis.
+_THIRD_PERSON = re.compile(r"[^isu]s$")
 MIN_SHARE = 0.5
 # A longer text is no question.
 MAX_WORDS = 60
@@ -60,7 +62,8 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
     stems = frozenset(map(stem, mentioned))
     language = language_of(question)
     lists = _lists_of(language)
-    ignored = STOPWORDS | FUNCTION_WORDS[language] | lists["kinds"]
+    ignored = STOPWORDS | FUNCTION_WORDS[language] | lists["kinds"] | lists["prepositions"]
+    auxiliaries = lists_of_question_form(language)["yes_or_no"]
     before_nouns = lists["before_nouns"]
     # Numbers, dates and codes have hints of their own (confidence.py).
     is_content = [
@@ -80,6 +83,14 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         before = words[position - 1].casefold() if position else ""
         after = position + 1
         is_first_part = after < len(words) and is_content[after] and not is_missing[after]
+        # A noun has its verb behind it: "which insurance covers", "which insurance is". In English the word
+        # may be the verb of an object or adverb: "what triggers errors", "which applies abroad".
+        may_be_verb = language == "en" and _THIRD_PERSON.search(words[position])
+        has_verb = after < len(words) and (
+            words[after].casefold() in auxiliaries or (is_content[after] and not may_be_verb)
+        )
+        if before in lists["persons"] or (before in lists["subjects"] and not has_verb):
+            return False
         return before in before_nouns or is_first_part
 
     missing = [position for position, is_one in enumerate(is_missing) if is_one]

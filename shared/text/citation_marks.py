@@ -42,14 +42,16 @@ def title_line(title: str) -> str:
     return _QUOTE.sub("'", escape_marks(one_line(title)))
 
 
-def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
-    """A paragraph of an answer in any language: "Title" (date): text text [n]. It holds no empty line, and no
+def paragraph(title: str | None, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
+    """A paragraph of an answer in any language: "Title" (date): text text [n]; (date): text [n] or text [n]
+    where the title would repeat the text. It holds no empty line, and no
     line of it but the first begins as a heading does; in blocks of code any line may."""
     # Escaped together: two sentences may form a mark.
     parts = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts))).split("```")
     parts[::2] = [_HEADING.sub(r"\1'", part) for part in parts[::2]]
     text = "```".join(parts)
-    return f"{_dated(title, occurred_at)}: {text} {mark(number)}"
+    heading = _dated(title, occurred_at)
+    return f"{heading}: {text} {mark(number)}" if heading else f"{text} {mark(number)}"
 
 
 def contradiction(title: str, occurred_at: datetime | None, otherwise: str, text: str) -> str:
@@ -57,9 +59,10 @@ def contradiction(title: str, occurred_at: datetime | None, otherwise: str, text
     return f'{_dated(title, occurred_at)} {otherwise}: "{title_line(text)}"'
 
 
-def _dated(title: str, occurred_at: datetime | None) -> str:
+def _dated(title: str | None, occurred_at: datetime | None) -> str:
     # The date lets a reader see which of two documents that contradict each other is the newer.
-    return f'"{title_line(title)}"' + (f" ({occurred_at:%Y-%m-%d})" if occurred_at else "")
+    date = f"({occurred_at:%Y-%m-%d})" if occurred_at else ""
+    return date if title is None else f'"{title_line(title)}" {date}'.rstrip()
 
 
 def with_marks(text: str, numbers: Sequence[int]) -> tuple[str, str]:

@@ -48,6 +48,18 @@ def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests
 
 QUESTION = "At how many degrees does the kettle switch off?"
 MISSPELT = {"autor": "ann"}
+OF_METADATA = {"air_filter": "paper"}
+IGNORED_FILTERS = ("ignored_filters", "ignoredFilters")
+
+
+def ignored_filters_of(response: Any) -> list[str] | None:
+    """Of the body; those of the header are the same, with ? for what a header may not have."""
+    body = result_of(response)
+    body = body["metadata"] if "usage" in body and "metadata" in body else body
+    names: list[str] | None = next((body[name] for name in IGNORED_FILTERS if name in body), None)
+    header = response.headers.get("x-rag-ignored-filters")
+    assert header == (names and ", ".join(names).replace("\n", "?"))
+    return names
 
 
 def test_a_misspelt_filter_is_named_applied_or_refused(
@@ -65,27 +77,61 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
     }
     for path, request in named.items():
         with subtests.test(path=path):
-            body = result_of(ann.post(path, request))
-            assert body.get("ignored_filters", body.get("ignoredFilters")) == ["autor"]
+            assert ignored_filters_of(ann.post(path, request)) == ["autor"]
             field = "constraints" if "constraints" in request else "filters"
-            result = result_of(ann.post(path, {**request, field: {}}))
-            assert not {"ignored_filters", "ignoredFilters"} & set(result)
+            assert ignored_filters_of(ann.post(path, {**request, field: {}})) is None
     # Keys of metadata, which may have any name.
-    retrieval = {"metadata_filter": MISSPELT}
+    retrieval = {"metadata_filter": OF_METADATA}
     chat = {"message": QUESTION, "stream": False, "retrieval": retrieval}
-    condition = {"name": "autor", "comparison_operator": "is", "value": "ann"}
+    condition = {"name": "air_filter", "comparison_operator": "is", "value": "paper"}
     of_dify = {"knowledge_id": HOME, "query": QUESTION, "metadata_condition": {"conditions": [condition]}}
     applied = {
         "/api/v1/retrievals": ("results", {"query": QUESTION, **retrieval}),
         "/api/v1/chat": ("sources", chat),
-        f"/api/v1/knowledge/{HOME}/retrieve": ("chunks", {"query": QUESTION, "filters": MISSPELT}),
-        f"/api/v1/knowledge/{HOME}/query": ("chunks", {"question": QUESTION, "filters": MISSPELT}),
+        f"/api/v1/knowledge/{HOME}/retrieve": ("chunks", {"query": QUESTION, "filters": OF_METADATA}),
+        f"/api/v1/knowledge/{HOME}/query": ("chunks", {"question": QUESTION, "filters": OF_METADATA}),
         "/retrieve": ("results", {"index_name": HOME, "query": QUESTION, **retrieval}),
         "/api/dify/retrieval": ("records", of_dify),
     }
     for path, (name, filtered) in applied.items():
         with subtests.test(path=path):
-            assert result_of(ann.post(path, filtered))[name] == []
+            response = ann.post(path, filtered)
+            assert result_of(response)[name] == []
+            assert ignored_filters_of(response) is None
+    # In a field that this API lacks: in the body and, as in a stream, in a header.
+    of_answer = {"message": QUESTION, "stream": False}
+    of_completion = {"index_name": HOME, "messages": [{"role": "user", "content": QUESTION}]}
+    ignored: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+        "/api/rag/search": ({"query_text": QUESTION}, [{"filter": MISSPELT}, {"search": {"Filters": 1}}]),
+        "/api/rag/answer": ({"query_text": QUESTION}, [{"metadata_filter": MISSPELT}]),
+        "/v1/search": (
+            {"workspaceId": workspace, "q": QUESTION},
+            [{"filter": 1}, {"quality": {"filter": 1}}],
+        ),
+        "/v1/answer": ({"workspaceId": workspace, "question": QUESTION}, [{"filters": MISSPELT}]),
+        "/v1/similar": ({"workspaceId": workspace, "subject": subject}, [{"filtr\n": MISSPELT}]),
+        "/api/v1/retrievals": ({"query": QUESTION}, [{"filters": MISSPELT}]),
+        "/api/v1/chat": (of_answer, [{"metadata_filter": {}}, {"retrieval": {"metadata_filtr": MISSPELT}}]),
+        f"/api/v1/knowledge/{HOME}/retrieve": ({"query": QUESTION}, [{"filter": MISSPELT}]),
+        f"/api/v1/knowledge/{HOME}/query": ({"question": QUESTION}, [{"filter": MISSPELT}]),
+        "/retrieve": ({"index_name": HOME, "query": QUESTION}, [{"filters": MISSPELT}]),
+        "/query": ({"index_name": HOME, "query": QUESTION}, [{"filters": 1}, {"llm_params": {"filter": 1}}]),
+        "/v1/chat/completions": (of_completion, [{"metadata_filter": MISSPELT}]),
+    }
+    for path, (request, additions) in ignored.items():
+        for added in additions:
+            with subtests.test(path=path, added=added):
+                ((name, inner),) = added.items()
+                is_nested = isinstance(inner, dict) and "filt" not in name
+                name = f"{name}.{next(iter(inner))}" if is_nested else name
+                assert ignored_filters_of(ann.post(path, {**request, **added})) == [name]
+                if path in ("/v1/answer", "/api/v1/chat", "/v1/chat/completions"):
+                    stream = ann.post(path, {**request, **added, "stream": True})
+                    assert stream.headers["content-type"].startswith("text/event-stream")
+                    assert stream.headers["x-rag-ignored-filters"] == name
+    with subtests.test("Dify, which reads no further field"):
+        response = ann.post("/api/dify/retrieval", {**of_dify, "filters": MISSPELT})
+        assert response.headers["x-rag-ignored-filters"] == "filters"
     with subtests.test("MCP"):
         assert Agent(ann).result("search", query=QUESTION, autor="ann").is_error
 

@@ -38,6 +38,27 @@ function questions(page) {
   return dialogs;
 }
 
+/** Check that no word of a table's cells is broken on a small laptop. */
+async function checkWords(page) {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const broken = await page.locator("#admin td").evaluateAll((cells) =>
+    cells.flatMap((cell) => {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      const broken = [];
+      while (texts.nextNode()) {
+        for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\w:.]+/g)) {
+          const range = document.createRange();
+          range.setStart(texts.currentNode, index);
+          range.setEnd(texts.currentNode, index + word.length);
+          if (range.getClientRects().length > 1) broken.push(word);
+        }
+      }
+      return broken;
+    }),
+  );
+  assert.deepEqual(broken, []);
+}
+
 export async function every_page_can_be_used_by_everybody(page, given) {
   const axe = await readFile(given.axe, "utf8");
   await signIn(page, given);
@@ -126,26 +147,7 @@ export async function keys_are_created_rotated_and_revoked(page, given) {
   await waitForMessage(page, "Choose at least one scope.");
 }
 
-/** The words of a table's cells that are broken. */
-const brokenWords = (page) =>
-  page.locator("#admin td").evaluateAll((cells) =>
-    cells.flatMap((cell) => {
-      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
-      const broken = [];
-      while (texts.nextNode()) {
-        for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\w:.]+/g)) {
-          const range = document.createRange();
-          range.setStart(texts.currentNode, index);
-          range.setEnd(texts.currentNode, index + word.length);
-          if (range.getClientRects().length > 1) broken.push(word);
-        }
-      }
-      return broken;
-    }),
-  );
-
 export async function a_key_has_the_scopes_of_its_use(page, given) {
-  await page.setViewportSize({ width: 1280, height: 800 });
   await open(page, given, "API keys");
   await admin(page).getByText("New API key").click();
   const scopes = () => page.locator("#admin fieldset :checked").evaluateAll((boxes) => boxes.map((box) => box.value));
@@ -157,7 +159,7 @@ export async function a_key_has_the_scopes_of_its_use(page, given) {
   await admin(page).getByLabel("Name", { exact: true }).fill("backup of the support desk");
   await admin(page).getByRole("button", { name: "Create" }).click();
   await row(page, "backup").waitFor();
-  assert.deepEqual(await brokenWords(page), []);
+  await checkWords(page);
 }
 
 const invitations = (page) => admin(page).getByRole("table", { name: "Invitations" });
@@ -235,6 +237,7 @@ export async function failed_jobs_are_retried(page, given) {
   await open(page, given, "Jobs");
   await admin(page).getByLabel("State").selectOption("failed");
   for (const title of given.titles) await row(page, title).getByText("The file could not be read.").waitFor();
+  await checkWords(page);
   await admin(page).getByRole("button", { name: `Retry: ${given.titles[0]}` }).click();
   await waitForMessage(page, "1 job will run again, in your name.");
   await row(page, given.titles[0]).waitFor({ state: "detached" });
@@ -255,11 +258,13 @@ export async function webhooks_are_managed(page, given) {
   await admin(page).getByLabel("Address").fill("https://hooks.example/new");
   await admin(page).getByRole("button", { name: "Create" }).click();
   await page.locator("#admin .secret").getByText("whsec_").waitFor();
+  await checkWords(page);
   const { address } = given;
   await admin(page).getByRole("link", { name: `Deliveries: ${address}` }).click();
   await admin(page).getByRole("heading", { name: "Deliveries" }).waitFor();
   await row(page, "document.deleted").getByText("failed").first().waitFor();
   await row(page, "document x").getByText("The address answered with an error.").waitFor();
+  await checkWords(page);
   await admin(page).getByRole("button", { name: "Send again" }).click();
   await waitForMessage(page, "The event will be sent again.");
   await row(page, "document.deleted").getByText("waiting").waitFor();
@@ -298,13 +303,14 @@ export async function sources_are_managed(page, given) {
   await admin(page).getByRole("button", { name: "Create" }).click();
   await page.locator("#admin .message.problem").waitFor();
   await admin(page).getByLabel("Kind").selectOption("Bucket");
-  const address = "s3://handbook/policies";
+  const address = "s3://handbook/policies/of/the/production/department/and/its/subsidiaries/in/northern/europe";
   await admin(page).getByLabel("Address").fill(address);
   await admin(page).getByLabel("Access key id").fill("a key");
   await admin(page).getByLabel("Secret access key").fill(given.secret);
   await admin(page).getByRole("button", { name: "Create" }).click();
   await row(page, address).getByText("not run yet").waitFor();
   assert.equal((await page.content()).includes(given.secret), false);
+  await checkWords(page);
   await admin(page).getByRole("button", { name: `Run now: ${address}` }).click();
   await waitForMessage(page, "The source runs as soon as the worker is free.");
   await admin(page).getByRole("button", { name: `Disable: ${address}` }).click();
@@ -324,11 +330,13 @@ export async function a_record_is_reviewed(page, given) {
   await admin(page).getByLabel("Result").selectOption("answered");
   await row(page, given.withheld).waitFor({ state: "detached" });
   await row(page, given.question).getByText("bad", { exact: true }).waitFor();
+  await checkWords(page);
   await admin(page).getByRole("link", { name: given.question }).click();
   await admin(page).getByRole("heading", { name: given.question }).waitFor();
   await admin(page).locator("blockquote").getByText(given.answer).waitFor();
   await admin(page).getByText("Rating by the user: bad, too short").waitFor();
   assert.doesNotMatch(await page.locator("#admin .content").innerText(), /null|[{}]/, "raw JSON");
+  await checkWords(page);
   await row(page, given.title).getByText(/semantic 1 \(\d\.\d\d\)/).waitFor();
   await admin(page).getByLabel("Was the answer right?").selectOption("wrong");
   await admin(page).getByLabel(given.title).check();

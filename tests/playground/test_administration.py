@@ -123,7 +123,7 @@ def test_documents_are_found_by_name_and_deleted_together(
 
 
 def test_failed_jobs_are_retried(browse: Browse, readers: People, world: World, no_jobs: None):
-    titles = ["Letter", "Invoice", "Plan"]
+    titles = [f"{kind} of the maintenance department on equipment" for kind in ("Letter", "Invoice", "Plan")]
     fail(world, readers.ann, *titles)
     browse("failed_jobs_are_retried", readers.ada, titles=titles)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from shared.api.contracts import fastapi_error_format
+from shared.api.contracts.ignored_names import SearchBody
 from shared.api.contracts.metadata import check_metadata_filter
 from shared.api.contracts.shared_fields import (
     CollectionName,
@@ -122,7 +123,7 @@ class MetadataCondition(NullAsAbsent):
         return filters
 
 
-class RetrievalRequest(NullAsAbsent):
+class RetrievalRequest(NullAsAbsent, SearchBody):
     """`knowledge_id`: a collection's id or name."""
 
     knowledge_id: CollectionName

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.ignored_names import IgnoredNames, SearchBody
 from shared.api.contracts.metadata import Metadata, MetadataEqualities
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
@@ -104,14 +105,14 @@ class Documents(BaseModel):
     total: int
 
 
-class RetrieveRequest(BaseModel):
+class RetrieveRequest(SearchBody):
     query: Question
     top_k: TopK = 10
     filters: MetadataEqualities = Field(default_factory=dict)
     include_citations: Flag = False
 
 
-class QueryRequest(BaseModel):
+class QueryRequest(SearchBody):
     question: Question
     top_k: TopK = 5
     filters: MetadataEqualities = Field(default_factory=dict)
@@ -146,22 +147,25 @@ def chunks_of(passages: Sequence[Passage], *, with_citations: bool) -> list[Chun
 
 class RetrieveResponse(BaseModel):
     chunks: list[Chunk]
+    ignored_filters: IgnoredNames
 
 
 class QueryResponse(BaseModel):
     answer: str
     chunks: list[Chunk]
     confidence_detail: ConfidenceDetail
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(
-        cls, question: str, draft: GeneratedText | None, judgement: Judgement, chunks: list[Chunk]
+        cls, request: QueryRequest, draft: GeneratedText | None, judgement: Judgement, chunks: list[Chunk]
     ) -> Self:
         refusal = insufficient if chunks else nothing_in_namespace
         return cls(
-            answer=draft.text if draft else refusal(question),
+            answer=draft.text if draft else refusal(request.question),
             chunks=chunks,
             confidence_detail=ConfidenceDetail.of(judgement),
+            ignored_filters=request.ignored_filters,
         )
 
 

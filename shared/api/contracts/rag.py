@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from shared.api.contracts.ignored_names import IgnoredNames, LenientModel, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel, SearchBody
 from shared.api.contracts.shared_fields import (
     Composed,
     ConfidenceDetail,
@@ -61,7 +61,7 @@ class RequestFilters(LenientModel):
     date_to: RangeEnd | None = None
 
 
-class Request(BaseModel):
+class Request(SearchBody):
     """The body of both endpoints."""
 
     model_config = ConfigDict(extra="ignore")
@@ -126,7 +126,7 @@ class SearchResponse(BaseModel):
             ],
             total_found=len(result.matches),
             processing_time_ms=result.milliseconds,
-            ignored_filters=ignored_names(request.filters),
+            ignored_filters=request.ignored_filters,
         )
 
 
@@ -193,5 +193,5 @@ class AnswerResponse(BaseModel):
             ),
             confidence_detail=ConfidenceDetail.of(judgement),
             processing_time_ms=answer.milliseconds,
-            ignored_filters=ignored_names(request.filters),
+            ignored_filters=request.ignored_filters,
         )

@@ -8,12 +8,13 @@ from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, excerpts, is_reason, newest_versions
-from shared.generation.extractive.scores import Embed, clause_of, current_scores, score
+from shared.generation.extractive.scores import SENTENCE_END, Embed, clause_of, current_scores, score
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, without_replaced
 from shared.generation.value_tokens import has_value
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.language_detection import in_language_of, language_of
+from shared.text.normalize import one_line
 from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
@@ -121,7 +122,13 @@ def _is_foreign(form: QuestionForm, match: Match) -> bool:
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
-    return paragraph(match.title, match.occurred_at, texts, number)
+    title, text = match.title, one_line(" ".join(texts))
+    # A document without a title has its first line as one, cut if it is long (documents.first_words).
+    beginning = title.removesuffix(" ...")
+    is_line = beginning != title or SENTENCE_END.search(title)
+    begins = text.startswith(beginning) if is_line else text == title
+    is_repeated = begins or (text in title and SENTENCE_END.search(text))
+    return paragraph(None if is_repeated else title, match.occurred_at, texts, number)
 
 
 def contradicting_note(question: str, sentence: ExtractedSentence) -> ExtractedSentence:

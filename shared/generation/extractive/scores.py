@@ -24,7 +24,7 @@ from shared.types import ExtractedSentence
 
 # The number of a clause, at its beginning.
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})+")
-_SENTENCE_END = re.compile(r"[.!?。！？]\W*$")
+SENTENCE_END = re.compile(r"[.!?。！？]\W*$")
 _CLAUSE = re.compile(rf"\(?({_NUMBER.pattern})[.)]?\s")
 Embed = Callable[[Sequence[str], Roles], list[list[float]]]
 Scores = Mapping[ExtractedSentence, float]
@@ -116,7 +116,7 @@ def _repeats_question(form: QuestionForm, sentence: ExtractedSentence, item: Sta
 
 def _is_title(sentence: ExtractedSentence) -> bool:
     """Not the first sentence of a document without a title, which is called by it, and may be the answer."""
-    return sentence.words <= content_words(sentence.match.title) and not _SENTENCE_END.search(sentence.text)
+    return sentence.words <= content_words(sentence.match.title) and not SENTENCE_END.search(sentence.text)
 
 
 def current_scores(question: str, scores: Scores) -> Scores:

@@ -322,10 +322,15 @@ def test_a_title_is_no_answer(embedder: Embedder):
 
 
 def test_the_first_sentence_that_is_the_title_of_a_text_without_one_answers_directly(embedder: Embedder):
+    """The answer does not repeat it as title, but keeps another title."""
+    question = "At how many degrees does the kettle switch off?"
     text = "The kettle switches off at 100 degrees. It holds 1.7 litres."
-    for title in (text[:50], text[:39]):
-        draft = answer(embedder, "At how many degrees does the kettle switch off?", match(text, title))
+    sentence, other = text[:39], "The kettle switches"
+    for title in (text, sentence, f"{text[:47]} ...", f"{text[:30]} ...", text[:50], other):
+        draft = answer(embedder, question, match(text, title, occurred_at=datetime(2026, 1, 1, tzinfo=UTC)))
         assert not draft.is_indirect, title
+        assert (draft.text == f"(2026-01-01): {sentence} [1]") is (title != other), title
+    assert answer(embedder, question, match(text, text)).text == f"{sentence} [1]"
 
 
 def test_the_form_of_a_question_decides_the_order(embedder: Embedder):

@@ -12,6 +12,7 @@ from shared.types import ExtractedSentence, GeneratedText, Match
 from tests.shared.examples import match
 
 WAVES = "The wave limit of the ferry is two metres."
+ABOVE = "The wave limit of the ferry is two metres. Above two metres the ferry stays in the harbour."
 CARS, BUSES = "The fee of parking cars is 5 euros.", "The fee of parking a bus is 9 euros."
 PARKING = "What is the fee of parking for buses?"
 WELLEN = "Das Limit für Wellen ist zwei Meter hoch."
@@ -30,6 +31,19 @@ QUESTIONS = {
     "a kind of value": ("What is the date of the ferry's wave limit?", WAVES, None),
     "a kind of value in German": ("Wie ist der Name für das Limit der Wellen?", WELLEN, None),
     "a verb": ("Who announces the wave limit of the ferry?", WAVES, None),
+    "a verb behind what": ("What is the wave limit of the ferry and what happens above it?", ABOVE, None),
+    "a verb behind which": ("Which applies to the ferry and its waves?", WAVES, None),
+    "a verb behind what, before a word that is mentioned": ("What sets ferry wave limits?", WAVES, None),
+    "a verb behind who, before a word that is mentioned": ("Who sets ferry wave limits?", WAVES, None),
+    "a noun behind what, before a word that is mentioned": ("What wind limit has the ferry?", WAVES, "wind"),
+    "a noun behind which, before its verb": ("Which captain has the ferry with waves?", WAVES, "captain"),
+    "a preposition": ("What is the limit of waves from above for the ferry?", WAVES, None),
+    "a verb in German": ("Welche gilt ab wann als Limit für die Wellen?", WELLEN, None),
+    "a verb in Spanish": ("¿Qué pasa con el barco y las olas?", "El barco tiene las olas.", None),
+    "a noun in Spanish": ("¿Qué empresa tiene el barco de las olas?", "El barco tiene las olas.", "empresa"),
+    "a verb in Portuguese": ("Que acontece com o barco nas ondas?", "O barco passa nas ondas.", None),
+    "a verb in Italian": ("Quale vale per il traghetto e le onde?", "Il traghetto e le onde.", None),
+    "a verb in Dutch": ("Welke geldt voor de boot en de golven?", "De boot vaart over golven.", None),
     "a verb behind am": ("I am starting a ferry: what is the wave limit?", WAVES, None),
     "another wording": ("At which height of the sea do boats stay in the harbour?", WAVES, None),
     "another language": ("Wie hoch darf die Welle für die Fähre mit Wind sein?", CAPTAIN, None),

@@ -43,6 +43,7 @@ def test_a_paragraph_has_one_heading_and_one_marker_whatever_it_quotes(texts: li
     assert written.startswith(f'"{title_line(title)}":')
     assert not re.search(r'["“”]\s*\(2026-01-01\)\s*:', written.removeprefix(f'"{title_line(title)}":'))
     assert "\n\n" not in written
+    assert paragraph(None, None, texts, 7) == written.removeprefix(f'"{title_line(title)}": ')
 
 
 def test_the_search_for_markers_is_linear():

@@ -14,6 +14,7 @@ from shared.answering.chat_completions.openai_request import (
     is_grounded,
 )
 from shared.answering.chat_completions.openai_response_format import is_last_part
+from shared.api.contracts.ignored_names import IgnoredNames, SearchBody
 from shared.api.contracts.index import indexes
 from shared.api.contracts.index.indexes import Node
 from shared.api.contracts.platform.error_format import error_type
@@ -72,7 +73,7 @@ class StreamOptions(BaseModel):
     include_usage: Flag | None = None
 
 
-class CompletionRequest(BaseModel):
+class CompletionRequest(SearchBody):
     """Unknown fields are passed to the model unchanged."""
 
     model_config = ConfigDict(extra="allow")
@@ -152,6 +153,7 @@ class CompletionResponse(BaseModel):
     usage: dict[str, Any]
     source_nodes: list[Node] | None
     confidence_detail: ConfidenceDetail | None = None
+    ignored_filters: IgnoredNames
 
 
 class Model(BaseModel):
@@ -166,8 +168,10 @@ class Models(BaseModel):
     data: list[Model]
 
 
-def encode_answer(reply: Body, sources: JudgedSearch | None) -> bytes:
+def encode_answer(request: CompletionRequest, reply: Body, sources: JudgedSearch | None) -> bytes:
     body = {**reply, **_described(sources)}
+    if sources and request.ignored_filters:
+        body["ignored_filters"] = request.ignored_filters
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 

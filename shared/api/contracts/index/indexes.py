@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.ignored_names import IgnoredNames, SearchBody
 from shared.api.contracts.metadata import Metadata, MetadataEqualities, check_metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
@@ -151,7 +152,7 @@ class LlmParams(BaseModel):
     stop: Annotated[list[str], Field(max_length=4)] | str | None = None
 
 
-class QueryRequest(BaseModel):
+class QueryRequest(SearchBody):
     index_name: CollectionName
     query: Question
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] = 5
@@ -168,19 +169,21 @@ class QueryResponse(BaseModel):
     source_nodes: list[Node]
     metadata: dict[str, dict[str, Any]]
     confidence_detail: ConfidenceDetail
+    ignored_filters: IgnoredNames
 
     @classmethod
-    def of(cls, question: str, answer: Answer) -> Self:
+    def of(cls, request: QueryRequest, answer: Answer) -> Self:
         nodes = [Node.of(match) for match in answer.matches]
         return cls(
-            response=answer.draft.text if answer.draft else insufficient(question),
+            response=answer.draft.text if answer.draft else insufficient(request.query),
             source_nodes=nodes,
             metadata={node.node_id: node.metadata for node in nodes},
             confidence_detail=ConfidenceDetail.of(answer.judgement),
+            ignored_filters=request.ignored_filters,
         )
 
 
-class RetrieveRequest(BaseModel):
+class RetrieveRequest(SearchBody):
     index_name: CollectionName
     query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul, Composed]
     max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
@@ -191,8 +194,10 @@ class RetrieveResponse(BaseModel):
     query: str
     results: list[Node]
     count: int
+    ignored_filters: IgnoredNames
 
     @classmethod
-    def of(cls, query: str, result: SearchResult) -> Self:
+    def of(cls, request: RetrieveRequest, result: SearchResult) -> Self:
         nodes = [Node.of(match) for match in result.matches]
-        return cls(query=query, results=nodes, count=len(nodes))
+        ignored = request.ignored_filters
+        return cls(query=request.query, results=nodes, count=len(nodes), ignored_filters=ignored)

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, Turn
+from shared.api.contracts.ignored_names import SearchBody
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, WithoutNul, stripped
 from shared.errors import InvalidRequest
@@ -78,7 +79,7 @@ class Generation(NullAsAbsent):
     presence_penalty: Penalty | None = None
 
 
-class Request(NullAsAbsent):
+class Request(NullAsAbsent, SearchBody):
     """Either `messages` or the older `message`. These fields override `generation`, which overrides the
     preset."""
 

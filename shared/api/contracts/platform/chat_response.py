@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 
 from shared.answering.platform_chat.turn_state import Event, TurnDone
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
+from shared.api.contracts.ignored_names import IgnoredNames
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
 from shared.api.contracts.shared_fields import (
@@ -86,6 +87,7 @@ class Metadata(ResponseModel):
     extractive: bool = Field(validation_alias="is_extractive")
     kept: bool = Field(validation_alias="is_saved")
     recorded: bool = Field(validation_alias="is_recorded")
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of_turn(cls, request: Request, user_id: str, done: TurnDone) -> Self:
@@ -95,6 +97,7 @@ class Metadata(ResponseModel):
             request_id=trace.request_id if trace else "",
             user_id=user_id,
             retrieval_mode=request.retrieval.mode,
+            ignored_filters=request.ignored_filters,
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
+from shared.api.contracts.ignored_names import IgnoredNames, SearchBody
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import (
     LOCATION,
@@ -23,7 +24,7 @@ Text = Annotated[str, stripped(1000), WithoutNul, Composed]
 Name = Annotated[str, stripped(100), WithoutNul]
 
 
-class Request(NullAsAbsent):
+class Request(NullAsAbsent, SearchBody):
     """Without `rerank` the deployment's setting applies, by default false. The mode graph implies
     enable_graph."""
 
@@ -153,6 +154,7 @@ class Response(BaseModel):
     graph: RetrievalGraph | None
     results: list[Result]
     retrieval_metadata: RetrievalMetadata
+    ignored_filters: IgnoredNames
 
     @classmethod
     def of(cls, request: Request, result: SearchResult, context: str) -> Self:
@@ -168,4 +170,5 @@ class Response(BaseModel):
             graph=RetrievalGraph.of(graph) if graph else None,
             results=[Result.of_match(match, rank) for rank, match in enumerate(result.matches, 1)],
             retrieval_metadata=RetrievalMetadata.of(result, mode=request.mode, total_results=count),
+            ignored_filters=request.ignored_filters,
         )

@@ -17,7 +17,7 @@ from shared.answering.cited.types import (
     NumberedCitation,
     RetrievalDone,
 )
-from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
 from shared.api.contracts.search.error_format import error_body, request_id
 from shared.api.contracts.search.request_fields import (
@@ -178,7 +178,7 @@ class Response(WireModel):
             retrieval=Retrieval.of(retrieval),
             generation=Generation.of(done, answer_type="abstractive" if done.abstractive else "extractive"),
             usage=Usage.of_search(retrieval.result, done.milliseconds),
-            ignored_filters=ignored_names(request.constraints),
+            ignored_filters=request.ignored_filters,
             request_id=request_id(),
         )
 
@@ -190,6 +190,7 @@ class Meta(WireModel):
     confidence: Level
     confidence_detail: ConfidenceDetail
     rationale: Rationale | None = None
+    ignored_filters: IgnoredNames
     request_id: str
 
 
@@ -201,6 +202,7 @@ def encode_event(request: Request, answer_event: Event) -> bytes:
                 confidence=judgement.confidence.value,
                 confidence_detail=ConfidenceDetail.of(judgement),
                 rationale=Rationale.of(result) if request.include.rationale else None,
+                ignored_filters=request.ignored_filters,
                 request_id=request_id(),
             )
             return event(meta.model_dump(mode="json"), "meta")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from shared.api.contracts.ignored_names import LenientModel
+from shared.api.contracts.ignored_names import LenientModel, SearchBody
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.shared_fields import (
@@ -108,7 +108,7 @@ class ScopedRequest(RequestModel):
         return workspace
 
 
-class RetrievalRequest(ScopedRequest):
+class RetrievalRequest(ScopedRequest, SearchBody):
     autoprompt: Flag = True
     top_k: TopK = 10
     quality: Quality = Field(default_factory=Quality)

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.request_fields import (
@@ -63,6 +63,6 @@ class Response(WireModel):
             rationale=Rationale.of(result) if include.rationale else None,
             context=result.context,
             usage=Usage.of_search(result, result.milliseconds),
-            ignored_filters=ignored_names(request.filters),
+            ignored_filters=request.ignored_filters,
             request_id=request_id(),
         )

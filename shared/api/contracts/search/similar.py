@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_names import IgnoredNames, ignored_names
+from shared.api.contracts.ignored_names import IgnoredNames
 from shared.api.contracts.search import results
 from shared.api.contracts.search.camel_case import ResponsePart, WireModel
 from shared.api.contracts.search.error_format import request_id
@@ -76,6 +76,6 @@ class Response(WireModel):
         return cls(
             matches=results.results(result),
             usage=Usage.of(result, router_scope=results.router_scope(result)),
-            ignored_filters=ignored_names(request.filters),
+            ignored_filters=request.ignored_filters,
             request_id=request_id(),
         )
