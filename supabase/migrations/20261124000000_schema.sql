@@ -10773,29 +10773,30 @@ begin
   from gram
   cross join unnest(scope.org_ids) as org (id)
   -- With offset 0 the planner looks each name up; otherwise it would read all names into a hash table.
+  -- By its order it uses the index of the names; otherwise it would scan a table for a row that it takes for frequent.
   cross join lateral (
     (select from rag.title_entities
     where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
-    limit 1)
+    order by title_entities.weight desc limit 1)
     union all
     (select from unnest(scope.collection_ids) as home (id)
     cross join lateral (
       select from rag.title_entities
       where title_entities.org_id = org.id and title_entities.collection_id = home.id
         and title_entities.entity = gram.entity
-      limit 1
+      order by title_entities.weight desc limit 1
     ) as inside
     limit 1)
     union all
     (select from rag.mentions
     where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
-    limit 1)
+    order by mentions.weight desc limit 1)
     union all
     (select from unnest(scope.collection_ids) as home (id)
     cross join lateral (
       select from rag.mentions
       where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
-      limit 1
+      order by mentions.weight desc limit 1
     ) as inside
     limit 1)
     limit 1 offset 0

@@ -166,3 +166,15 @@ def test_a_document_s_graph_reads_a_bounded_part(crowd: Crowd, hops: int):
     assert_uses(uses(world, around), *by_ends, *BY_NAME)
     result = rows_read(world, around)
     assert sum(result[table] for table in TABLES) < 6000, result
+
+
+def test_the_names_of_the_only_org_are_looked_up_by_index(crowd: Crowd):
+    """The planner takes each name for frequent. The last test of the module: it deletes the other org."""
+    world, ann, bob = crowd
+    assert ann.org
+    world.sql("delete from rag.collections where org_id = %s", ann.org.id)
+    world.sql("delete from rag.orgs where id = %s", ann.org.id)
+    world.sql("vacuum analyze rag.title_entities, rag.mentions")
+    # Hundreds of runs of words are no name.
+    result = rows_read(world, lambda: naming.link(world, bob, "where is " * 29 + "everywhere"))
+    assert sum(result[table] for table in TABLES) < 2500, result
