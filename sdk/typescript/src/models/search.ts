@@ -270,6 +270,7 @@ export interface AnswerMeta {
   readonly confidence: "high" | "medium" | "low";
   readonly confidenceDetail: Confidence;
   readonly rationale: Rationale | null;
+  readonly ignoredFilters?: readonly string[];
   readonly requestId: string;
 }
 
@@ -281,7 +282,6 @@ export interface AnswerResponse extends AnswerMeta {
   readonly support: Support;
   readonly generation: AnswerGeneration;
   readonly usage: SearchUsage;
-  readonly ignoredFilters?: readonly string[];
 }
 
 /** A part of a stream. */

@@ -319,6 +319,7 @@ class AnswerMeta(CamelModel):
     confidence: str
     confidence_detail: Confidence | None = None
     rationale: Rationale | None = None
+    ignored_filters: list[str] = Field(default_factory=list)
     request_id: str
 
 
@@ -331,7 +332,6 @@ class AnswerResponse(AnswerMeta):
     support: Support
     generation: AnswerGeneration
     usage: SearchUsage
-    ignored_filters: list[str] = Field(default_factory=list)
 
 
 class AnswerEvent(Model):
