@@ -35,12 +35,12 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     world.sql("notify pgrst, 'reload schema'")
     actor = world.user()
     until = time.monotonic() + 120
-    name = path.partition("?")[0].rpartition("/")[2]
     while True:
         response = actor.request("GET", f"/rest/v1{path}")
-        # Its error for an object that is not in its cache of the schema names the object. While it reads the
-        # schema, it may answer 503.
-        if response.status_code != 503 and (f"public.{name}" not in response.text) is is_there:
+        # Its cache of the schema has no such function (PGRST202), or Postgres no such table (42P01). A dropped function
+        # that is still in the cache gives another error of Postgres. While PostgREST reads the schema, it may answer 503.
+        is_missing = any(code in response.text for code in ("PGRST202", "PGRST205", "42P01"))
+        if response.status_code != 503 and is_missing is not is_there:
             return
         assert time.monotonic() < until
         time.sleep(0.05)
