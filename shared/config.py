@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -399,14 +400,11 @@ def _default_key(environment: Mapping[str, str]) -> str | None:
     """The entry `default` of SUPABASE_PUBLISHABLE_KEYS, a variable of Supabase's Edge Functions."""
     if not (keys := environment.get("SUPABASE_PUBLISHABLE_KEYS")):
         return None
-    try:
-        if isinstance(key := json.loads(keys)["default"], str):
-            return key
-        raise TypeError
-    except (ValueError, LookupError, TypeError):
-        raise ConfigurationError(
-            'SUPABASE_PUBLISHABLE_KEYS: a JSON object with the entry "default" is required'
-        ) from None
+    with suppress(ValueError):
+        match json.loads(keys):
+            case {"default": str(key)}:
+                return key
+    raise ConfigurationError('SUPABASE_PUBLISHABLE_KEYS: a JSON object with the entry "default" is required')
 
 
 def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:

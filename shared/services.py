@@ -205,7 +205,7 @@ class Services:
     def check_embedder(self) -> None:
         """Embed a word, as a server starts. Raises ConfigurationError for vectors that cannot be stored.
 
-        An endpoint that does not answer may start later.
+        It ignores an endpoint that does not answer, which may start later.
         """
         requested = requested_dimensions(
             self.settings.rag_embedding_model, self.settings.rag_embedding_dimensions

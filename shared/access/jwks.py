@@ -8,7 +8,6 @@ import json
 import logging
 import math
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -36,12 +35,14 @@ FIRST_PAUSE_SECONDS = 5
 MAX_BYTES = 64 * 1024
 # Requests that wait for a fetch after one that failed. A process works on forty requests.
 MAX_WAITING = 8
+# The process's requests that wait for an endpoint that failed, of any issuer.
+_waiting_for_failing = BoundedCounts()
 # AWS Cognito's are a SHA-256 in base64.
 _KEY_ID = re.compile(r"(?!.*\.\.)[A-Za-z0-9._-]{1,128}|[A-Za-z0-9+/]{43}=")
 
 
 def is_key_id(value: object) -> TypeGuard[str]:
-    """Whether the value has the form of a key id. A path or a URL does not."""
+    """Whether the value has the form of a key id. A URL does not."""
     return isinstance(value, str) and _KEY_ID.fullmatch(value) is not None
 
 
@@ -77,7 +78,6 @@ class KeySet:
         self._cached = _CachedKeys({}, -math.inf)
         self._attempt = _Attempt(-math.inf)
         self._has_failed = False
-        self._waiting = BoundedCounts()
 
     def key(self, kid: str, algorithm: str) -> Key | None:
         """The key with that id, or None when the project has none for that algorithm.
@@ -119,14 +119,15 @@ class KeySet:
         return attempt
 
     def _wait_for(self, attempt: _Attempt) -> None:
-        """Waits for the end of the attempt. While the endpoint fails, eight callers wait at most: strangers'
-        tokens would occupy all threads."""
-        most = MAX_WAITING if self._has_failed else sys.maxsize
-        if self._waiting.add("", most):
+        """Waits for the end of the attempt. While endpoints fail, eight callers of a process wait at most:
+        strangers' tokens would occupy all threads."""
+        if not self._has_failed:
+            attempt.ended.wait(self._timeout + 1)
+        elif _waiting_for_failing.add("", MAX_WAITING):
             try:
                 attempt.ended.wait(self._timeout + 1)
             finally:
-                self._waiting.subtract("")
+                _waiting_for_failing.subtract("")
 
     def _fetch(self, attempt: _Attempt) -> None:
         try:

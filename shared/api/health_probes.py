@@ -160,8 +160,8 @@ def log_refusals(services: Services) -> None:
     """Log, as a server starts, which of its remote models refuse requests. Raises nothing."""
     if services.embedder.remote and (error := EMBEDDINGS.at(services, time.monotonic).error):
         log.warning(
-            "the embedding model does not embed (%s): check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and "
-            "OPENAI_API_KEY; searches and ingestion fail until it does", error,
+            "the embedding model did not embed a word as the server started (%s): if searches and ingestion "
+            "fail, check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and OPENAI_API_KEY", error,
         )  # fmt: skip
     if GATEWAYS.at(services, time.monotonic) is State.UNHEALTHY:
         log.warning(

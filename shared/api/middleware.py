@@ -28,7 +28,7 @@ _SECRET_HEADER = SECRET_HEADER.lower().encode()
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 # As in rag.ignored_filters, which writes the header for a call of the SQL functions.
-_safe = partial(re.compile(r"[^A-Za-z0-9_.-]").sub, "?")
+_header_text = partial(re.compile(r"[^A-Za-z0-9_.-]").sub, "?")
 
 
 class RequestContextMiddleware:
@@ -74,7 +74,7 @@ class RequestContextMiddleware:
                 headers = MutableHeaders(scope=message)
                 headers.update({"X-Request-Id": trace.request_id, "X-Trace-Id": trace.trace_id})
                 if trace.ignored_filters:
-                    headers["X-Rag-Ignored-Filters"] = ", ".join(map(_safe, trace.ignored_filters))
+                    headers["X-Rag-Ignored-Filters"] = ", ".join(map(_header_text, trace.ignored_filters))
                 if of_request.written:
                     headers[READ_AFTER] = str(of_request.written)
                 _keep_host(headers, headers_of_client.get("host"))

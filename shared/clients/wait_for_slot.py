@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import cache
 from typing import Any
 
 from shared.clients.bounded_counts import BoundedCounts
@@ -26,28 +25,33 @@ def with_slot(
     """The result of the call, repeated for some seconds while the user or org has too many concurrent calls.
     Raises TooManyCalls at once when eight calls of the user, twelve of the org, or 24 of the process wait
     already, so that one org leaves places to the others."""
-    with ExitStack() as waiting:
+    has_places: bool | None = None
+    with ExitStack() as places:
 
-        @cache
-        def is_waiting(org_id: str) -> bool:
-            principal = _principal(caller)
-            # A download link has scopes and no key. Its reads take no place of the user who created it.
-            is_link = principal.scopes is not None and principal.key_id is None
-            for name, most in (
-                (f"user {principal.user_id} {is_link}", MAX_WAITING_OF_USER),
-                (f"org {org_id} {is_link}", MAX_WAITING_OF_ORG),
-                ("", MAX_WAITING),
-            ):
-                if not _waiting_calls.add(name, most):
-                    return False
-                waiting.callback(_waiting_calls.subtract, name)
-            return True
+        def pause(error: BaseException) -> float | None:
+            nonlocal has_places
+            if not isinstance(error, TooManyCalls):
+                return None
+            if has_places is None:
+                has_places = _take_places(_principal(caller), error.org_id, places)
+            return 0.0 if has_places else None
 
-        return retry(
-            lambda: call(_principal(caller)),
-            pauses,
-            lambda error: 0.0 if isinstance(error, TooManyCalls) and is_waiting(error.org_id) else None,
-        )
+        return retry(lambda: call(_principal(caller)), pauses, pause)
+
+
+def _take_places(principal: Principal, org_id: str, places: ExitStack) -> bool:
+    """Whether the call may wait. It leaves its places as the stack closes."""
+    # A download link has scopes and no key. Its reads take no place of the user who created it.
+    is_link = principal.scopes is not None and principal.key_id is None
+    for name, most in (
+        (f"user {principal.user_id} {is_link}", MAX_WAITING_OF_USER),
+        (f"org {org_id}", MAX_WAITING_OF_ORG if org_id else MAX_WAITING),
+        ("", MAX_WAITING),
+    ):
+        if not _waiting_calls.add(name, most):
+            return False
+        places.callback(_waiting_calls.subtract, name)
+    return True
 
 
 def _principal(caller: PrincipalSource) -> Principal:

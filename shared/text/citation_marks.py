@@ -43,9 +43,9 @@ def title_line(title: str) -> str:
 
 
 def paragraph(title: str | None, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
-    """A paragraph of an answer in any language: "Title" (date): text text [n]; (date): text [n] or text [n]
-    where the title would repeat the text. It holds no empty line, and no
-    line of it but the first begins as a heading does; in blocks of code any line may."""
+    """A paragraph of an answer in any language: "Title" (date): text text [n], or (date): text text [n] where
+    the title would repeat the text; the date only if there is one. It holds no empty line, and no line of it
+    but the first begins as a heading does; in blocks of code any line may."""
     # Escaped together: two sentences may form a mark.
     parts = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts))).split("```")
     parts[::2] = [_HEADING.sub(r"\1'", part) for part in parts[::2]]

@@ -52,7 +52,7 @@ begin
   if rag.lease_of_token() is not null then
     return;
   end if;
-  orgs := array(select rag.current_org_ids());
+  orgs := array(select rag.current_org_ids() order by 1);
   select case kind when 'read' then reads_per_user else writes_per_user end,
     case kind when 'read' then reads_per_org else writes_per_org end
   into per_user, per_org

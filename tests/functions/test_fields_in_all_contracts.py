@@ -106,7 +106,7 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
         "/api/rag/answer": ({"query_text": QUESTION}, [{"metadata_filter": MISSPELT}]),
         "/v1/search": (
             {"workspaceId": workspace, "q": QUESTION},
-            [{"filter": 1}, {"quality": {"filter": 1}}],
+            [{"filter": 1}, {"quality": {"filter": 1}}, {"Constraint": 1}],
         ),
         "/v1/answer": ({"workspaceId": workspace, "question": QUESTION}, [{"filters": MISSPELT}]),
         "/v1/similar": ({"workspaceId": workspace, "subject": subject}, [{"filtr\n": MISSPELT}]),
@@ -130,8 +130,20 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
                     assert stream.headers["content-type"].startswith("text/event-stream")
                     assert stream.headers["x-rag-ignored-filters"] == name
     with subtests.test("Dify, which reads no further field"):
-        response = ann.post("/api/dify/retrieval", {**of_dify, "filters": MISSPELT})
-        assert response.headers["x-rag-ignored-filters"] == "filters"
+        for added in (
+            {"filters": MISSPELT},
+            {"metadata_conditions": {}},
+            {"metadata_condition": {"conditons": []}},
+        ):
+            response = ann.post("/api/dify/retrieval", {**of_dify, **added})
+            name = "conditons" if "metadata_condition" in added else next(iter(added))
+            assert response.headers["x-rag-ignored-filters"] == name
+    with subtests.test("null, and an object that is passed to the model"):
+        assert (
+            ignored_filters_of(ann.post("/api/rag/search", {"query_text": QUESTION, "filter": None})) is None
+        )
+        passed = {**of_completion, "metadata": OF_METADATA}
+        assert ignored_filters_of(ann.post("/v1/chat/completions", passed)) is None
     with subtests.test("MCP"):
         assert Agent(ann).result("search", query=QUESTION, autor="ann").is_error
 

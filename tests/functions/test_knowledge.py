@@ -1,11 +1,13 @@
 """knowledge over HTTP: namespaces of texts, retrieval and answers, denied keys, counts and events."""
 
 import json
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from fastapi.testclient import TestClient
+from jose import jwt
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
@@ -15,7 +17,7 @@ from shared.generation.refusal_texts import INSUFFICIENT
 from shared.text.normalize import clean
 from tests.actors import World, client
 from tests.conftest import People
-from tests.functions.app_server import app_with, json_of
+from tests.functions.app_server import app_with, json_of, proxy_to
 from tests.functions.knowledge_client import (
     PREFIX,
     QUESTION,
@@ -253,12 +255,13 @@ def test_a_key_works_in_either_header(people: People):
         assert response.json()["chunks"][0]["text"] == REFUNDS
 
 
-def test_a_secret_key_of_the_project_is_refused_in_any_header(people: People):
-    for name in ("apikey", "X-Api-Key"):
-        headers = {**people.ann.headers(), name: "sb_secret_" + "x" * 32}
-        for path in ("/v1/collections", PREFIX + "/namespaces"):
-            assert client().get(people.ann.stack.url + path, headers=headers).status_code == 401
-        refused = client().get(people.ann.stack.url + "/v1/collections", headers=headers)
+def test_a_secret_key_of_the_project_is_refused_in_the_headers_of_keys(people: People):
+    service = jwt.encode({"role": "service_role", "iss": "supabase"}, "x" * 32, "HS256")
+    for name, key in product(("apikey", "X-Api-Key"), ("sb_secret_" + "x" * 32, service)):
+        headers = {**people.ann.headers(), name: key}
+        for path in (PREFIX + "/namespaces", "/v1/collections"):
+            refused = client().get(people.ann.stack.url + path, headers=headers)
+            assert refused.status_code == 401
         assert "This is a secret or service_role key of the project" in refused.text
 
 
@@ -270,6 +273,16 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
         assert app.get("/healthz").status_code == 200
         gone = app.get("/readyz")
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
+
+
+def test_readiness_asks_the_database_once_in_a_while(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("shared.api.health_probes.AGAIN_SECONDS", 60)
+    with (
+        proxy_to(settings.supabase_url) as (address, requests),
+        app_with(knowledge.app, settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as app,
+    ):
+        assert [app.get("/readyz").status_code for _ in range(3)] == [200] * 3
+    assert requests.count("/rest/v1/rpc/is_org_member") == 1
 
 
 def test_denied_metadata_is_in_no_response(people: People, settings: Settings):

@@ -37,8 +37,9 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     until = time.monotonic() + 120
     while True:
         response = actor.request("GET", f"/rest/v1{path}")
-        # Its cache of the schema has no such function (PGRST202), or Postgres no such table (42P01). A dropped function
-        # that is still in the cache gives another error of Postgres. While PostgREST reads the schema, it may answer 503.
+        # Its cache of the schema has no such function (PGRST202), or Postgres no such table (42P01). A
+        # dropped function that is still in the cache gives another error. While PostgREST reads the schema,
+        # it may answer 503.
         is_missing = any(code in response.text for code in ("PGRST202", "PGRST205", "42P01"))
         if response.status_code != 503 and is_missing is not is_there:
             return

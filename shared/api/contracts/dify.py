@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from shared.api.contracts import fastapi_error_format
-from shared.api.contracts.ignored_names import SearchBody
+from shared.api.contracts.ignored_names import LenientModel, SearchBody
 from shared.api.contracts.metadata import check_metadata_filter
 from shared.api.contracts.shared_fields import (
     CollectionName,
@@ -96,7 +96,7 @@ class Condition(BaseModel):
         return {operator: value, "$lt": value + LAST_CHARACTER} if types is str else {operator: value}
 
 
-class MetadataCondition(NullAsAbsent):
+class MetadataCondition(NullAsAbsent, LenientModel):
     logical_operator: Literal["and", "or"] = "and"
     conditions: list[Condition] = Field(default_factory=list)
 

@@ -3,6 +3,7 @@
 Otherwise a misspelt filter would widen a search unnoticed, and a misspelt change seem to be made.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from operator import not_
 from typing import Annotated, Any, Self
@@ -12,66 +13,72 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, m
 from shared.tracing import current
 
 MAX_NAMES, MAX_CHARACTERS = 20, 100
+_FILTER = re.compile("filt|condition|constraint", re.IGNORECASE)
 # A response field, omitted if empty.
 IgnoredNames = Annotated[list[str], Field(default_factory=list, exclude_if=not_)]
 
 
-class LenientModel(BaseModel):
-    """Filters or changes that record the names of unknown keys."""
+class _Recording(BaseModel):
+    """A model that records names of the JSON object that was sent."""
 
     _ignored: list[str] = PrivateAttr(default_factory=list)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _record_unknown(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        filters = validate(value)
+    def _record(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        model = validate(value)
         if isinstance(value, dict):
-            filters._ignored = _shown(name for name in value if name not in _fields(filters))
-        return filters
+            # A lone surrogate cannot be encoded.
+            first = sorted(model._ignored_of(value))[:MAX_NAMES]
+            model._ignored = [name[:MAX_CHARACTERS].encode(errors="replace").decode() for name in first]
+        return model
+
+    def _ignored_of(self, sent: dict[str, Any]) -> Iterable[str]:
+        raise NotImplementedError
 
 
-class SearchBody(BaseModel):
+class LenientModel(_Recording):
+    """Filters or changes that record the names of unknown keys."""
+
+    def _ignored_of(self, sent: dict[str, Any]) -> Iterable[str]:
+        return sent.keys() - _fields(self)
+
+
+class SearchBody(_Recording):
     """Body of a search or an answer, which records the filters that it ignores: unknown keys of a filter, and
-    other unknown fields with "filt" in their name, also within an object, as retrieval.metadata_filtr."""
+    other unknown fields that are named like one, also within an object, as retrieval.metadata_filtr."""
 
-    _ignored_filters: list[str] = PrivateAttr(default_factory=list)
+    def _ignored_of(self, sent: dict[str, Any]) -> Iterable[str]:
+        # Chat completions pass unknown objects to the model.
+        return _unknown_filters(self, sent, descends=self.model_config.get("extra") != "allow")
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _record_unknown_filters(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        body = validate(value)
-        if isinstance(value, dict):
-            body._ignored_filters = _shown(_unknown_filters(body, value))
-            if trace := current.get():
-                trace.ignored_filters = body._ignored_filters
-        return body
+    @model_validator(mode="after")
+    def _trace_ignored(self) -> Self:
+        if trace := current.get():
+            trace.ignored_filters = self._ignored
+        return self
 
     @property
     def ignored_filters(self) -> list[str]:
-        return self._ignored_filters
+        return self._ignored
 
 
-def _unknown_filters(model: BaseModel | None, sent: dict[str, Any], *, nested: bool = False) -> Iterator[str]:
+def _unknown_filters(model: BaseModel | None, sent: dict[str, Any], *, descends: bool) -> Iterator[str]:
     fields = _fields(model)
     for name, value in sent.items():
         part = getattr(model, fields[name]) if name in fields else None
         if isinstance(part, LenientModel):
             yield from part._ignored
-        elif name not in fields and "filt" in name.lower():
+        elif name not in fields and value is not None and _FILTER.search(name):
             yield name
-        elif isinstance(value, dict) and not nested and (name not in fields or isinstance(part, BaseModel)):
-            yield from (f"{name}.{key}" for key in _unknown_filters(part, value, nested=True))
+        elif descends and isinstance(value, dict) and (part is None or isinstance(part, BaseModel)):
+            yield from (f"{name}.{key}" for key in _unknown_filters(part, value, descends=False))
 
 
 def _fields(model: BaseModel | None) -> dict[str | None, str]:
     """The names of a model's fields by name and alias."""
     fields = type(model).model_fields if model else {}
     return {key: name for name, field in fields.items() for key in (name, field.alias)}
-
-
-def _shown(names: Iterable[str]) -> list[str]:
-    # A lone surrogate cannot be encoded.
-    return [name[:MAX_CHARACTERS].encode(errors="replace").decode() for name in sorted(names)[:MAX_NAMES]]
 
 
 def ignored_names(model: LenientModel) -> list[str]:

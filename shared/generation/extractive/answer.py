@@ -124,9 +124,8 @@ def _is_foreign(form: QuestionForm, match: Match) -> bool:
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
     title, text = match.title, one_line(" ".join(texts))
     # A document without a title has its first line as one, cut if it is long (documents.first_words).
-    beginning = title.removesuffix(" ...")
-    is_line = beginning != title or SENTENCE_END.search(title)
-    begins = text.startswith(beginning) if is_line else text == title
+    cut = title.removesuffix(" ...")
+    begins = title in (text, one_line(texts[0])) or (cut != title and text.startswith(f"{cut} "))
     is_repeated = begins or (text in title and SENTENCE_END.search(text))
     return paragraph(None if is_repeated else title, match.occurred_at, texts, number)
 

@@ -31,7 +31,7 @@ def part(value: Any) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def signed(header: dict[str, Any], payload: Any, secret: str = SECRET) -> str:
+def signed(header: Any, payload: Any, secret: str = SECRET) -> str:
     """A token with any header and payload, and an HMAC-SHA256 signature that is right for them."""
     message = f"{part(header)}.{part(payload)}"
     signature = hmac.new(secret.encode(), message.encode(), hashlib.sha256).digest()
@@ -129,6 +129,8 @@ def test_a_token_with_a_repeated_name_is_refused():
     for repeated in ('"sub": "another"', r'"\u0073ub": "another"', '"user_metadata": {"a": 1, "a": 2}'):
         payload = f"{{{repeated}, {whole[1:]}".encode()
         refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
+    header = b'{"alg": "none", "alg": "HS256"}'
+    refusal(f"Bearer {signed(header, claims())}")
     good = signed({"alg": "HS256"}, f'{{"user_metadata": {{"a": 1}}, {whole[1:]}'.encode())
     assert VERIFIER.principal(f"Bearer {good}").user_id == USER
 

@@ -116,10 +116,10 @@ def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
 
 
 def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.MonkeyPatch, service: StandIn):
+    """A name server that gives a good address first and another afterwards is never asked again."""
     # A proxy would resolve the name again: addresses of users are fetched without one.
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    """A name server that gives a good address first and another afterwards is never asked again."""
     service.replies(page())
     request = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     url = service.url.replace("127.0.0.1", "kiln.example")

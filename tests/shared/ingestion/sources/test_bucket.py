@@ -114,6 +114,20 @@ def test_a_page_that_arrives_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert given_up.value.log_reason == "FSTimeoutError"
 
 
+def test_an_object_that_arrives_slowly_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch):
+    server.put("a.txt", b"x" * 2_000)
+    bucket = server.opened()
+    (item,) = listed(bucket)
+    with StandIn() as slow:
+        slow.replies(Reply(body=b"x" * 2_000, drip=0.02))
+        other = Bucket("s3://docs", slow.url, None, CREDENTIALS, OWN)
+        other._sizes = bucket._sizes
+        monkeypatch.setattr(bucket_module, "CALL_SECONDS", 0.3)
+        with pytest.raises(FetchFailed) as given_up:
+            other.fetch(item, None)
+    assert given_up.value.log_reason == "FSTimeoutError"
+
+
 def test_no_connection_leads_to_a_private_network(server: Server, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(AddressRefused):
         server.opened(networks=AddressPolicy())
