@@ -32,6 +32,8 @@ from shared.services import Services
 BATCH = 64
 # After a failed batch: the seconds before each further attempt.
 PAUSES = (2, 10, 60, 300)
+# Before the next attempt to exchange embeddings of which another transaction changes some.
+BUSY_SECONDS = 5.0
 FIRST = "00000000-0000-0000-0000-000000000000"
 UNCHANGED_ORGS = """
 select orgs.id from rag.orgs
@@ -160,6 +162,8 @@ def change(
                     # A document was stored meanwhile, which the next round embeds. Until then others may be
                     # stored: from now on with the new model's embeddings, so that the rounds come to an end.
                     connection.execute(NEW_DOCUMENTS, {"model": embedder.model, "org": org})
+                elif exchanged < 0:
+                    time.sleep(BUSY_SECONDS)
                 else:
                     seconds = time.monotonic() - started
                     report(f"org {org}: {exchanged:,} embeddings exchanged in {seconds:.1f} s")
@@ -182,8 +186,8 @@ def embed_org(connection: psycopg.Connection[Any], embedder: Embedder, org: str)
 
 
 def exchange(connection: psycopg.Connection[Any], model: str, org: str) -> int | None:
-    """Exchange the org's embeddings in one transaction. Returns their number; None, without a change, if a
-    chunk has no embedding of the model."""
+    """Exchange the org's embeddings in one transaction. Returns their number; without a change None if a
+    chunk has no embedding of the model, and -1 while another transaction changes or deletes a chunk."""
     row = connection.execute("select rag.exchange_embeddings(%s, %s)", [org, model]).fetchone()
     return row and row[0]
 

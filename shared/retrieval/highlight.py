@@ -25,9 +25,10 @@ MAX_TERMS = 40
 IDENTIFIER_WEIGHT = 3.0
 # The rule under a table's header.
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
-_LETTER = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W_]")
 # The rest of a word after its stem: letters, without a digit.
-_ENDING = re.compile(r"[^\W\d_]*(?!\w)")
+_ENDING = re.compile(r"[^\W\d_]*(?![^\W_])")
+_FINAL_NUMBER = re.compile(r"[0-9]+(?!\w)")
 _JOINTS = re.compile(r"[-./,:]")
 
 
@@ -97,12 +98,32 @@ def _is_whole_term(text: str, folded: str, at: int, term: str) -> bool:
     if len(term) == LETTERS and term.isalpha():
         return _ENDING.match(folded, end) is not None
     # The stem of a short word has no final s.
-    return _begins_part(text, end) or _LETTER.match(folded, end + folded.startswith("s", end)) is None
+    return any(
+        _LETTER.match(folded, place) is None or _begins_part(text, place)
+        for place in (end, end + folded.startswith("s", end))
+    )
 
 
 def _begins_part(text: str, at: int) -> bool:
-    """Whether a part of a name begins there, as Logout in softLogout."""
-    return text[at : at + 1].isupper() and text[at - 1 : at].islower()
+    """Whether a part of a name begins there, as Logout in softLogout: the rules of rag.tokenized_text."""
+    before, after = text[max(at - 2, 0) : at], text[at : at + 3]
+    is_capital = after[:1].isupper()
+    return (
+        (
+            is_capital
+            and before[-1:].islower()
+            and before.isalnum()
+            and len(before) == 2
+            and after[1:2].isalnum()
+        )
+        or (
+            is_capital
+            and (before[-1:].isupper() or before[-1:].isdigit())
+            and after[1:].islower()
+            and len(after) == 3
+        )
+        or (len(before) == 2 and before.isalpha() and _FINAL_NUMBER.match(text, at) is not None)
+    )
 
 
 def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list[_Part]:

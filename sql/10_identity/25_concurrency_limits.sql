@@ -64,8 +64,8 @@ begin
   then
     return;
   end if;
-  -- The hint is for our functions, which bound how many calls of an org wait for a slot.
-  -- Not with status 503, after which PostgREST connects again and loads its schema cache.
+  -- With the hint, our functions bound how many calls of an org wait for a slot. Status 503 would make PostgREST connect again
+  -- and load its schema cache.
   if kind = 'read' then
     raise exception 'Too many searches of you or your org are running at the same time. Please wait until one of them ends.'
       using errcode = 'PT429', detail = 'too_many_reads', hint = coalesce(orgs[1]::text, '');

@@ -165,18 +165,18 @@ comment on function rag.index_totals is
   'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
 create type rag.term_list as (
-  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, model text, key bigint, documents bigint,
-  chunks bigint, entries integer[], next integer
+  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, key bigint, documents bigint, chunks bigint,
+  entries integer[]
 );
 
 comment on type rag.term_list is
-  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. model: of the '
-  'document in a tail. documents, chunks: the numbers of those that contain the term. entries: the first of the list, of which '
-  'a document in a tail has one. next: the impact of the entry after these.';
+  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. documents, chunks: '
+  'the numbers of those that contain the term. entries: of a list of at most 64 entries, all; null for a longer one, and none '
+  'if the segment or document has no chunk of the wanted model.';
 
--- The block of each term is looked up, but a small segment is read once for all terms, as is a tail: an org may have hundreds of
--- small classes. Memoize would hash the arrays.
-create function rag.term_lists(parts rag.term_segments[], keys bigint[], length integer)
+-- One look-up for each term and segment; tails are read document by document. Memoize would hash the arrays, which takes
+-- longer than the look-ups that it saves.
+create function rag.term_lists(parts rag.term_segments[], keys bigint[], model text)
 returns setof rag.term_list
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 set enable_memoize = off
@@ -185,50 +185,33 @@ begin
   return query
   with part as materialized (
     select row_number() over ()::integer as part, parted.org_id, parted.class, parted.segment,
-      sum(parted.chunks) <= 64 as is_small
+      bool_or(parted.embedding_model = model) as has_model
     from unnest(parts) as parted
     group by 2, 3, 4
-  ), block as (
-    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
-    from part
-    cross join unnest(keys) as term (key)
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-        and blocks.first <= term.key
-      order by blocks.first desc
-      limit 1
-    ) as found
-    where not part.is_small and found.terms[width_bucket(term.key, found.terms)] = term.key
-    union all
-    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
-    from part
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-      offset 0
-    ) as found
-    cross join lateral (
-      select wanted.key
-      from unnest(keys) as wanted (key)
-      where found.terms[width_bucket(wanted.key, found.terms)] = wanted.key
-      offset 0
-    ) as term
-    where part.is_small
   )
-  select block.part, block.org_id, block.class, block.segment, null::uuid, null, block.key,
-    (span.last - span.before)::bigint, block.chunks[place.i]::bigint, block.entries[span.before + 1 : least(span.last, span.before + length)],
-    case when span.before + length < span.last then block.entries[span.before + length + 1] >> 16 else 0 end
-  from block
-  cross join lateral (select width_bucket(block.key, block.terms) as i offset 0) as place
+  select part.part, part.org_id, part.class, part.segment, null::uuid, term.key, (span.last - span.before)::bigint,
+    block.chunks[place.i]::bigint,
+    case when part.has_model is not true then '{}'
+      when span.last - span.before <= 64 then block.entries[span.before + 1 : span.last] end
+  from part
+  cross join unnest(keys) as term (key)
+  cross join lateral (
+    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+    from rag.term_blocks as blocks
+    where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+      and blocks.first <= term.key
+    order by blocks.first desc
+    limit 1
+  ) as block
+  cross join lateral (select width_bucket(term.key, block.terms) as i offset 0) as place
   cross join lateral (
     select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
   ) as span
+  where block.terms[place.i] = term.key
   union all
-  select part.part, part.org_id, part.class, null, tail.document_id, tail.embedding_model, term.key, 1,
-    term.last - width_bucket(term.key - 1, tail.terms), array[(tail.places[term.last] >> 54)::integer << 16], 0
+  select part.part, part.org_id, part.class, null, tail.document_id, term.key, 1,
+    term.last - width_bucket(term.key - 1, tail.terms),
+    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end
   from part
   cross join lateral (
     -- The concatenation reads a long array from TOAST once.
@@ -248,14 +231,14 @@ end;
 $$;
 
 comment on function rag.term_lists is
-  'The lists of terms in parts of the index (rag.index_totals), with at most `length` entries each.';
+  'The lists of terms in parts of the index (rag.index_totals), with entries for chunks of the model.';
 
 create function rag.term_counts(parts rag.term_segments[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
 language sql stable security invoker set search_path = ''
 as $$
   select list.key, sum(list.documents)::bigint, sum(list.chunks)::bigint
-  from rag.term_lists(parts, keys, 0) as list
+  from rag.term_lists(parts, keys, null) as list
   group by 1;
 $$;
 

@@ -223,7 +223,7 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments. A class of up to 256 chunks has one segment.
+    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks
@@ -256,8 +256,8 @@ end;
 $$;
 
 comment on function rag.fold_tail is
-  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, 32 documents, or both 4 documents and a '
-  'quarter of those in segments. What another transaction has locked is left to the next write.';
+  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, or more documents than a quarter of those '
+  'in segments, at least 4 and at most 32. What another transaction has locked is left to the next write.';
 
 create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
 returns void
@@ -305,8 +305,7 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries: a term begins a new one after each 128. A search reads all blocks of a small segment,
-    -- which has few.
+    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128.
     select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
     from (
       select posting.key, count(*) as documents, sum(posting.chunks) as chunks,

@@ -19,16 +19,15 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision, read integer, lists rag.term_list[]
+  chunk_length double precision, document_length double precision, lists rag.term_list[]
 );
 
 comment on type rag.keyword_query is
-  'A parsed query. terms: those of the 100 words with the largest weights among its first 200, in that order. pairs: the '
-  'consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms. read: how many entries of a term a search reads. lists: the first entries of each term in the segments and '
-  'tails of the scope.';
+  'A parsed query. terms: those of the 100 words with the largest weights among the words that count, in that order. pairs: '
+  'the consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for '
+  'BM25, in terms. lists: the lists of all its terms in the segments and tails of the scope.';
 
-create function rag.parse_keyword_query(query_text text, scope rag.search_scope, wanted integer default 0)
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -37,18 +36,14 @@ declare
   configs regconfig[];
   chunk_count bigint;
   index_parts rag.term_segments[];
-  segment_count double precision;
+  segment_count bigint;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
     sum(total.length)::double precision / nullif(sum(total.chunks), 0),
     sum(total.length)::double precision / nullif(sum(total.documents), 0),
-    array_agg(total), count(distinct total.segment) filter (where total.embedding_model = scope.model)
+    array_agg(total), count(distinct total.segment)
     into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, segment_count
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
-
-  -- Most documents may not be allowed by filters.
-  keywords.read := case when wanted > 0 then (select greatest(wanted, settings.postings_read) from rag.settings)
-    * case when rag.filters_documents(scope) then 5 else 1 end else 0 end;
 
   with word as (
     select languages.config, word.lexeme as term, position,
@@ -101,17 +96,18 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    -- Counting a term takes a look-up in each segment: the first 200 words count, and the first 200 names.
+    -- Counting a term takes a look-up in each segment. In up to 100 segments the first words and names count, some 20,000
+    -- look-ups of each; in more segments, the first 200.
     select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
     from (
       select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
       from term
     ) as early
-    where early.occurrence <= 200
+    where early.occurrence <= greatest(200, 20000 / greatest(1, segment_count))
   ), list as materialized (
     select whole
-    from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0),
-      ceil(keywords.read * least(2, segment_count) / greatest(1, segment_count))::integer) as whole
+    from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0), scope.model)
+      as whole
   ), known as (
     select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
     from (
@@ -122,7 +118,7 @@ begin
   )
   select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term),
-    case when wanted > 0 then (select array_agg(list.whole) from list) end
+    (select array_agg(list.whole) from list)
     into keywords.terms, keywords.lists
   from (
     select slots.*, dense_rank() over (order by slots.slot_weight desc, slots.slot) as turn
@@ -162,7 +158,7 @@ comment on function rag.parse_keyword_query is
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
   'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
-  'tried as one name. wanted: the number of documents that the search wants by rag.best_entries; 0: none, without lists.';
+  'tried as one name. In more than 100 segments the words and names after the first 200 may not count.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)

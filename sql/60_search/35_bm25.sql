@@ -40,27 +40,56 @@ comment on function rag.rank_documents is
 -- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
 -- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
 -- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
+  read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
+set enable_memoize = off
 as $$
 declare
   best rag.document_key[];
 begin
   with query_term as materialized (
-    select term.key, term.weight / 511 as weight, sum(least(term.documents, keywords.read))
-      over (order by term.weight desc, term.key) - least(term.documents, keywords.read) as read_before
+    select term.key, term.weight / 511 as weight, sum(least(term.documents, read))
+      over (order by term.weight desc, term.key) - least(term.documents, read) as read_before
     from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-  ), list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select lists.*, query_term.weight, query_term.weight * lists.next / 2 as rest
+  ), known as materialized (
+    select lists.*, query_term.weight
     from unnest(keywords.lists) as lists
     join query_term on query_term.key = lists.key
-    where query_term.read_before < 8 * keywords.read
+    where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
+  ), list as materialized (
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    select known.part, known.org_id, known.class, known.segment, known.weight, known.entries, 0 as rest
+    from known
+    where known.segment is not null and known.entries is not null
+    union all
+    select known.part, known.org_id, known.class, known.segment, known.weight,
+      block.entries[span.before + 1 : least(span.last, span.before + each.read)],
+      case when span.before + each.read < span.last
+        then known.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
+    from known
+    cross join (
+      select ceil(read * least(2, parts.number) / nullif(parts.number, 0))::integer as read
+      from (select count(distinct known.part)::double precision as number from known where known.segment is not null) as parts
+      offset 0
+    ) as each
+    cross join lateral (
+      select blocks.terms, blocks.ends, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = known.org_id and blocks.class = known.class and blocks.segment = known.segment
+        and blocks.first <= known.key
+      order by blocks.first desc
+      limit 1
+    ) as block
+    cross join lateral (select width_bucket(known.key, block.terms) as i offset 0) as place
+    cross join lateral (
+      select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
+    ) as span
+    where known.entries is null
   ), scored as (
     select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
-    where list.segment is not null
     group by 1, 2
   ), segment_score as (
     select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
@@ -69,10 +98,9 @@ begin
       select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
     ) as whole on whole.part = scored.part
   ), tail_score as (
-    select list.org_id, list.document_id, sum(list.weight * (list.entries[1] >> 16)) as score
-    from list
-    where list.segment is null and list.model = scope.model
-      and (allowed is null or list.document_id in (select unnest(allowed)))
+    select known.org_id, known.document_id, sum(known.weight * (known.entries[1] >> 16)) as score
+    from known
+    where known.segment is null and (allowed is null or known.document_id in (select unnest(allowed)))
     group by 1, 2
   )
   select array_agg((found.org_id, found.document_id)::rag.document_key) into best
@@ -112,18 +140,19 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
+  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted);
+    return rag.best_entries(keywords, scope, null, wanted, read);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, the entries of terms are used.
+  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
 end;
 $$;
 

@@ -9,7 +9,7 @@ declare
   -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
-  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope, 4 * row_limit + spare);
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
   documents rag.document_key[];
   candidates rag.candidate[];
 begin

@@ -74,7 +74,6 @@ declare
   -- A long tail outside of the HNSW index slows the org's searches until the worker has inserted it. Inserting more
   -- chunks in this transaction would make the org's writers wait longer. (57_chunks_outside_hnsw.sql)
   longest_tail constant bigint := 50000;
-  lock_timeout constant text := current_setting('lock_timeout');
   to_exchange bigint;
   documents uuid[];
   segments uuid[];
@@ -88,14 +87,13 @@ begin
   perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
-  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger. It waits no longer
-  -- than this: half of deadlock_timeout.
+  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger.
   begin
-    perform set_config('lock_timeout', '500ms', true);
-    perform from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model for update;
-    perform set_config('lock_timeout', lock_timeout, true);
+    perform from rag.chunks
+    where chunks.org_id = org_id and chunks.embedding_model <> model
+    for no key update nowait;
   exception when lock_not_available then
-    return null;
+    return -1;
   end;
 
   -- Below, the keyword index changes its model alone.

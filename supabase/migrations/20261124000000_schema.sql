@@ -986,8 +986,8 @@ begin
   then
     return;
   end if;
-  -- The hint is for our functions, which bound how many calls of an org wait for a slot.
-  -- Not with status 503, after which PostgREST connects again and loads its schema cache.
+  -- With the hint, our functions bound how many calls of an org wait for a slot. Status 503 would make PostgREST connect again
+  -- and load its schema cache.
   if kind = 'read' then
     raise exception 'Too many searches of you or your org are running at the same time. Please wait until one of them ends.'
       using errcode = 'PT429', detail = 'too_many_reads', hint = coalesce(orgs[1]::text, '');
@@ -5451,18 +5451,18 @@ comment on function rag.index_totals is
   'The segments of orgs, or of some of their collections, and their tails, each as a segment without an id.';
 
 create type rag.term_list as (
-  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, model text, key bigint, documents bigint,
-  chunks bigint, entries integer[], next integer
+  part integer, org_id uuid, class bytea, segment uuid, document_id uuid, key bigint, documents bigint, chunks bigint,
+  entries integer[]
 );
 
 comment on type rag.term_list is
-  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. model: of the '
-  'document in a tail. documents, chunks: the numbers of those that contain the term. entries: the first of the list, of which '
-  'a document in a tail has one. next: the impact of the entry after these.';
+  'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. documents, chunks: '
+  'the numbers of those that contain the term. entries: of a list of at most 64 entries, all; null for a longer one, and none '
+  'if the segment or document has no chunk of the wanted model.';
 
--- The block of each term is looked up, but a small segment is read once for all terms, as is a tail: an org may have hundreds of
--- small classes. Memoize would hash the arrays.
-create function rag.term_lists(parts rag.term_segments[], keys bigint[], length integer)
+-- One look-up for each term and segment; tails are read document by document. Memoize would hash the arrays, which takes
+-- longer than the look-ups that it saves.
+create function rag.term_lists(parts rag.term_segments[], keys bigint[], model text)
 returns setof rag.term_list
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
 set enable_memoize = off
@@ -5471,50 +5471,33 @@ begin
   return query
   with part as materialized (
     select row_number() over ()::integer as part, parted.org_id, parted.class, parted.segment,
-      sum(parted.chunks) <= 64 as is_small
+      bool_or(parted.embedding_model = model) as has_model
     from unnest(parts) as parted
     group by 2, 3, 4
-  ), block as (
-    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
-    from part
-    cross join unnest(keys) as term (key)
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-        and blocks.first <= term.key
-      order by blocks.first desc
-      limit 1
-    ) as found
-    where not part.is_small and found.terms[width_bucket(term.key, found.terms)] = term.key
-    union all
-    select part.*, term.key, found.terms, found.ends, found.chunks, found.entries
-    from part
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
-      offset 0
-    ) as found
-    cross join lateral (
-      select wanted.key
-      from unnest(keys) as wanted (key)
-      where found.terms[width_bucket(wanted.key, found.terms)] = wanted.key
-      offset 0
-    ) as term
-    where part.is_small
   )
-  select block.part, block.org_id, block.class, block.segment, null::uuid, null, block.key,
-    (span.last - span.before)::bigint, block.chunks[place.i]::bigint, block.entries[span.before + 1 : least(span.last, span.before + length)],
-    case when span.before + length < span.last then block.entries[span.before + length + 1] >> 16 else 0 end
-  from block
-  cross join lateral (select width_bucket(block.key, block.terms) as i offset 0) as place
+  select part.part, part.org_id, part.class, part.segment, null::uuid, term.key, (span.last - span.before)::bigint,
+    block.chunks[place.i]::bigint,
+    case when part.has_model is not true then '{}'
+      when span.last - span.before <= 64 then block.entries[span.before + 1 : span.last] end
+  from part
+  cross join unnest(keys) as term (key)
+  cross join lateral (
+    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+    from rag.term_blocks as blocks
+    where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
+      and blocks.first <= term.key
+    order by blocks.first desc
+    limit 1
+  ) as block
+  cross join lateral (select width_bucket(term.key, block.terms) as i offset 0) as place
   cross join lateral (
     select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
   ) as span
+  where block.terms[place.i] = term.key
   union all
-  select part.part, part.org_id, part.class, null, tail.document_id, tail.embedding_model, term.key, 1,
-    term.last - width_bucket(term.key - 1, tail.terms), array[(tail.places[term.last] >> 54)::integer << 16], 0
+  select part.part, part.org_id, part.class, null, tail.document_id, term.key, 1,
+    term.last - width_bucket(term.key - 1, tail.terms),
+    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end
   from part
   cross join lateral (
     -- The concatenation reads a long array from TOAST once.
@@ -5534,14 +5517,14 @@ end;
 $$;
 
 comment on function rag.term_lists is
-  'The lists of terms in parts of the index (rag.index_totals), with at most `length` entries each.';
+  'The lists of terms in parts of the index (rag.index_totals), with entries for chunks of the model.';
 
 create function rag.term_counts(parts rag.term_segments[], keys bigint[])
 returns table (key bigint, documents bigint, chunks bigint)
 language sql stable security invoker set search_path = ''
 as $$
   select list.key, sum(list.documents)::bigint, sum(list.chunks)::bigint
-  from rag.term_lists(parts, keys, 0) as list
+  from rag.term_lists(parts, keys, null) as list
   group by 1;
 $$;
 
@@ -5774,7 +5757,7 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments. A class of up to 256 chunks has one segment.
+    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks
@@ -5807,8 +5790,8 @@ end;
 $$;
 
 comment on function rag.fold_tail is
-  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, 32 documents, or both 4 documents and a '
-  'quarter of those in segments. What another transaction has locked is left to the next write.';
+  'Fold the tail of a visibility class into a segment if it has more than 256 chunks, or more documents than a quarter of those '
+  'in segments, at least 4 and at most 32. What another transaction has locked is left to the next write.';
 
 create function rag.write_segment(org_id uuid, class bytea, document_ids uuid[], sources uuid[])
 returns void
@@ -5856,8 +5839,7 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries: a term begins a new one after each 128. A search reads all blocks of a small segment,
-    -- which has few.
+    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128.
     select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
     from (
       select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
@@ -8714,16 +8696,15 @@ comment on type rag.word_pair is 'Two consecutive words of a query. gap: the dis
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
-  chunk_length double precision, document_length double precision, read integer, lists rag.term_list[]
+  chunk_length double precision, document_length double precision, lists rag.term_list[]
 );
 
 comment on type rag.keyword_query is
-  'A parsed query. terms: those of the 100 words with the largest weights among its first 200, in that order. pairs: the '
-  'consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
-  'in terms. read: how many entries of a term a search reads. lists: the first entries of each term in the segments and '
-  'tails of the scope.';
+  'A parsed query. terms: those of the 100 words with the largest weights among the words that count, in that order. pairs: '
+  'the consecutive words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for '
+  'BM25, in terms. lists: the lists of all its terms in the segments and tails of the scope.';
 
-create function rag.parse_keyword_query(query_text text, scope rag.search_scope, wanted integer default 0)
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -8732,18 +8713,14 @@ declare
   configs regconfig[];
   chunk_count bigint;
   index_parts rag.term_segments[];
-  segment_count double precision;
+  segment_count bigint;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
     sum(total.length)::double precision / nullif(sum(total.chunks), 0),
     sum(total.length)::double precision / nullif(sum(total.documents), 0),
-    array_agg(total), count(distinct total.segment) filter (where total.embedding_model = scope.model)
+    array_agg(total), count(distinct total.segment)
     into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, segment_count
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
-
-  -- Most documents may not be allowed by filters.
-  keywords.read := case when wanted > 0 then (select greatest(wanted, settings.postings_read) from rag.settings)
-    * case when rag.filters_documents(scope) then 5 else 1 end else 0 end;
 
   with word as (
     select languages.config, word.lexeme as term, position,
@@ -8796,17 +8773,18 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    -- Counting a term takes a look-up in each segment: the first 200 words count, and the first 200 names.
+    -- Counting a term takes a look-up in each segment. In up to 100 segments the first words and names count, some 20,000
+    -- look-ups of each; in more segments, the first 200.
     select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
     from (
       select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
       from term
     ) as early
-    where early.occurrence <= 200
+    where early.occurrence <= greatest(200, 20000 / greatest(1, segment_count))
   ), list as materialized (
     select whole
-    from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0),
-      ceil(keywords.read * least(2, segment_count) / greatest(1, segment_count))::integer) as whole
+    from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0), scope.model)
+      as whole
   ), known as (
     select counts.*, ln(1 + (chunk_count - counts.chunks + 0.5) / (counts.chunks + 0.5)) as idf
     from (
@@ -8817,7 +8795,7 @@ begin
   )
   select array_agg((found.term, found.key, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term),
-    case when wanted > 0 then (select array_agg(list.whole) from list) end
+    (select array_agg(list.whole) from list)
     into keywords.terms, keywords.lists
   from (
     select slots.*, dense_rank() over (order by slots.slot_weight desc, slots.slot) as turn
@@ -8857,7 +8835,7 @@ comment on function rag.parse_keyword_query is
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
   'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
-  'tried as one name. wanted: the number of documents that the search wants by rag.best_entries; 0: none, without lists.';
+  'tried as one name. In more than 100 segments the words and names after the first 200 may not count.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -8933,27 +8911,56 @@ comment on function rag.rank_documents is
 -- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
 -- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
 -- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
+create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
+  read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
+set enable_memoize = off
 as $$
 declare
   best rag.document_key[];
 begin
   with query_term as materialized (
-    select term.key, term.weight / 511 as weight, sum(least(term.documents, keywords.read))
-      over (order by term.weight desc, term.key) - least(term.documents, keywords.read) as read_before
+    select term.key, term.weight / 511 as weight, sum(least(term.documents, read))
+      over (order by term.weight desc, term.key) - least(term.documents, read) as read_before
     from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-  ), list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
-    select lists.*, query_term.weight, query_term.weight * lists.next / 2 as rest
+  ), known as materialized (
+    select lists.*, query_term.weight
     from unnest(keywords.lists) as lists
     join query_term on query_term.key = lists.key
-    where query_term.read_before < 8 * keywords.read
+    where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
+  ), list as materialized (
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    select known.part, known.org_id, known.class, known.segment, known.weight, known.entries, 0 as rest
+    from known
+    where known.segment is not null and known.entries is not null
+    union all
+    select known.part, known.org_id, known.class, known.segment, known.weight,
+      block.entries[span.before + 1 : least(span.last, span.before + each.read)],
+      case when span.before + each.read < span.last
+        then known.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
+    from known
+    cross join (
+      select ceil(read * least(2, parts.number) / nullif(parts.number, 0))::integer as read
+      from (select count(distinct known.part)::double precision as number from known where known.segment is not null) as parts
+      offset 0
+    ) as each
+    cross join lateral (
+      select blocks.terms, blocks.ends, blocks.entries
+      from rag.term_blocks as blocks
+      where blocks.org_id = known.org_id and blocks.class = known.class and blocks.segment = known.segment
+        and blocks.first <= known.key
+      order by blocks.first desc
+      limit 1
+    ) as block
+    cross join lateral (select width_bucket(known.key, block.terms) as i offset 0) as place
+    cross join lateral (
+      select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
+    ) as span
+    where known.entries is null
   ), scored as (
     select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
-    where list.segment is not null
     group by 1, 2
   ), segment_score as (
     select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
@@ -8962,10 +8969,9 @@ begin
       select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
     ) as whole on whole.part = scored.part
   ), tail_score as (
-    select list.org_id, list.document_id, sum(list.weight * (list.entries[1] >> 16)) as score
-    from list
-    where list.segment is null and list.model = scope.model
-      and (allowed is null or list.document_id in (select unnest(allowed)))
+    select known.org_id, known.document_id, sum(known.weight * (known.entries[1] >> 16)) as score
+    from known
+    where known.segment is null and (allowed is null or known.document_id in (select unnest(allowed)))
     group by 1, 2
   )
   select array_agg((found.org_id, found.document_id)::rag.document_key) into best
@@ -9005,18 +9011,19 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
+  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted);
+    return rag.best_entries(keywords, scope, null, wanted, read);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, the entries of terms are used.
+  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted);
+  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
 end;
 $$;
 
@@ -9322,7 +9329,7 @@ declare
   -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
-  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope, 4 * row_limit + spare);
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
   documents rag.document_key[];
   candidates rag.candidate[];
 begin
@@ -15163,7 +15170,6 @@ declare
   -- A long tail outside of the HNSW index slows the org's searches until the worker has inserted it. Inserting more
   -- chunks in this transaction would make the org's writers wait longer. (57_chunks_outside_hnsw.sql)
   longest_tail constant bigint := 50000;
-  lock_timeout constant text := current_setting('lock_timeout');
   to_exchange bigint;
   documents uuid[];
   segments uuid[];
@@ -15177,14 +15183,13 @@ begin
   perform from rag.documents where documents.org_id = org_id order by documents.id for no key update;
   select count(*) into to_exchange
   from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
-  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger. It waits no longer
-  -- than this: half of deadlock_timeout.
+  -- A transaction that deletes chunks by itself has locked them, and waits for their document in a trigger.
   begin
-    perform set_config('lock_timeout', '500ms', true);
-    perform from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model for update;
-    perform set_config('lock_timeout', lock_timeout, true);
+    perform from rag.chunks
+    where chunks.org_id = org_id and chunks.embedding_model <> model
+    for no key update nowait;
   exception when lock_not_available then
-    return null;
+    return -1;
   end;
 
   -- Below, the keyword index changes its model alone.

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.retrieval.highlight import CHARACTERS, highlight
+from tests.actors import World
 from tests.shared.examples import match
 
 KETTLE = (
@@ -54,6 +55,26 @@ def test_the_parts_of_a_name_are_highlighted():
     for question in ("soft logout", "logout", "How does a soft one end?"):
         assert highlight(match(text), question).text == "Call softLogout() first."
     assert highlight(match(text), "ogout").text != "Call softLogout() first."
+
+
+NAMES = {
+    "HTMLParser": ("parser", "html"), "XMLHttpRequest": ("http", "xml", "request"),
+    "ISO27001": ("ISO 27001", "27001"), "soft_logout": ("logout", "soft"),
+    "getUsersByName": ("users", "user"), "usersTable": ("user",), "request_id": ("requests",),
+}  # fmt: skip
+WHOLE = {"iPhone": "phone", "PhD": "d", "i18n": "18", "overhead": "head"}
+
+
+def test_the_parts_of_names_are_those_of_the_search(world: World):
+    for name, questions in NAMES.items():
+        text = "The ferry is old. " * 30 + f"Then {name} comes."
+        for question in questions:
+            assert highlight(match(text), question).text == f"Then {name} comes.", (name, question)
+            found = "select rag.words('english', %s) @@ plainto_tsquery('english', %s)"
+            assert world.sql(found, name, question) == [(True,)]
+    for name, question in WHOLE.items():
+        text = "The ferry is old. " * 30 + f"Then {name} comes."
+        assert highlight(match(text), question).text != f"Then {name} comes.", (name, question)
 
 
 def test_without_a_common_word_the_first_whole_sentences_are_highlighted():

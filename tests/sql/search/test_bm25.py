@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
@@ -178,3 +179,28 @@ def test_words_of_another_model_s_documents_take_no_place_on_the_page(world: Wor
     assert len(passages.search(world, people.ann, "zebra", top_k=100, filters={"model": "another"})) == 65
     only = {"collection_ids": [passages.search(world, people.ann, "zebra")[0]["collection_id"]]}
     assert len(passages.search(world, people.ann, "zebra", filters=only)) == 1
+
+
+def test_in_many_segments_the_first_two_hundred_words_and_names_of_a_question_count(
+    world: World, people: People
+):
+    """Each takes a look-up in each segment."""
+    contents = ["zanzibar", "ledger", "INC-1", "INC-999"]
+    for content in contents:
+        passages.put(world, people.ann, content)
+    others = " ".join(f"word{letters}" for letters in map("".join, product("abcdef", repeat=3)))
+    names = " ".join(f"INC-{number}" for number in range(1000))
+    question = f"zanzibar {others} ledger {names}"
+
+    def found() -> set[str]:
+        return {row["content"] for row in passages.search(world, people.ann, question)}
+
+    assert found() == set(contents)
+    world.sql(
+        "insert into rag.term_segments "
+        "(org_id, collection_id, segment, config, embedding_model, documents, chunks, length) "
+        "select org_id, id, gen_random_uuid(), 'simple', 'another', 0, 0, 0 "
+        "from rag.collections, generate_series(1, 101) where org_id = %s",
+        people.acme.id,
+    )
+    assert found() == {"zanzibar", "INC-1"}

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from local.stack import Stack
 from local.tools import migrations
 from tests.actors import MODEL, Actor, World, vector
+from tests.conftest import People
 from tests.databases import own_database
 from tests.sql import passages
 
@@ -200,13 +201,14 @@ def test_a_common_word_looks_up_only_the_candidates(crowd: Crowd):
     assert 80 <= rows <= 200
 
 
-def test_a_question_of_a_thousand_words_looks_up_the_first_ones(crowd: Crowd):
-    world, _, bob = crowd
-    text = " ".join(map(str, range(2400, 1000, -1)))
-    ((segments,),) = world.sql("select count(*) from rag.term_segments where org_id = %s", org_of(bob))
-    assert segments > 0
-    rows = rows_read(world, "term_blocks", lambda: passages.search(world, bob, text, top_k=1))
-    assert 200 <= rows <= 200 * segments
+def test_documents_of_another_model_are_not_looked_up(world: World, people: People):
+    with passages.deployed_with(world, other_embedding_models=["another model"]):
+        texts = [f"common {number}" for number in range(300)]
+        passages.put_many(world, people.ann, texts, embedding_model="another model")
+    passages.put(world, people.ann, "common")
+    world.sql("analyze rag.document_terms")
+    rows = rows_read(world, "document_terms", lambda: passages.search(world, people.ann, "common"))
+    assert rows <= 20
 
 
 def test_a_bound_key_reads_only_its_collection(crowd: Crowd):

@@ -19,7 +19,7 @@ PAIRS = """
     select (array(
       select (word, 0, 0, null, 0, 1, 1)::rag.query_term
       from pair cross join lateral unnest(array[(pair.pair).first, (pair.pair).second]) as word
-    ), array(select pair from pair), 8, 1, 1, 0, null)::rag.keyword_query as keywords
+    ), array(select pair from pair), 8, 1, 1, null)::rag.keyword_query as keywords
   )
 """
 MEASURED = """
