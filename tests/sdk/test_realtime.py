@@ -11,14 +11,15 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from supabase import AsyncClientOptions, acreate_client
+from supabase import AsyncClient, AsyncClientOptions, acreate_client
 
 from local import ROOT
 from mnemosyne import AsyncMnemosyne
 from mnemosyne.aio import realtime
+from mnemosyne.models.document import Document
 from mnemosyne.retries import Waiting
 from tests.realtime_server import FAILURES, RealtimeServer
-from tests.sdk.python_client import ran
+from tests.sdk.python_client import DOCUMENT, ran
 from tests.sdk.typescript_package import KEY, Package, Row
 from tests.stand_in_server import Reply, Request, StandIn
 
@@ -49,17 +50,15 @@ class Project:
         self.servers[way] = server
         return {"url": server.url, "ids": names, "timeout": 0.4 if way == "is-silent" else 60, **more}
 
-    def _document(self, request: Request) -> Any:
+    def _document(self, request: Request) -> Row:
         name = request.path.rpartition("/")[2]
         self.looks[name] += 1
         # A client would join a refused channel again after a second.
         last = math.inf if name.startswith("prompt") else 4 if name == "refuses" else 3
         is_completed = name in self._completed or self.looks[name] >= last
-        return {
-            "id": name, "org_id": ORG, "owner_id": OWNER if name.endswith("private") else None,
-            "collection_id": "c", "status": "completed" if is_completed else "processing",
-            "created_at": "2026-11-14T10:30:00Z", "updated_at": "2026-11-14T10:30:00Z",
-        }  # fmt: skip
+        owner = OWNER if name.endswith("private") else None
+        status = "completed" if is_completed else "processing"
+        return {**DOCUMENT, "id": name, "org_id": ORG, "owner_id": owner, "status": status}
 
     def _complete(self, server: RealtimeServer, topic: str) -> None:
         """Complete the documents of a channel, with two messages for each."""
@@ -115,16 +114,21 @@ def check_lost_messages(project: Project, run: Run) -> None:
     assert result["seconds"] < PROMPT_SECONDS
 
 
+async def supabase_of(case: Row) -> AsyncClient:
+    realtime_options: Any = {"timeout": case["timeout"]}
+    options = AsyncClientOptions(realtime=realtime_options, auto_refresh_token=False)
+    supabase = await acreate_client(case["url"], "sb_publishable_x", options)
+    await supabase.realtime.set_auth(TOKEN)
+    return supabase
+
+
 def in_python(project: Project, cases: list[Row]) -> list[Row]:
     """What realtime.mjs does, with supabase-py."""
 
     private: Any = {"config": {"private": True}}
 
     async def result(client: AsyncMnemosyne, case: Row) -> Row:
-        realtime_options: Any = {"timeout": case["timeout"]}
-        options = AsyncClientOptions(realtime=realtime_options, auto_refresh_token=False)
-        supabase = await acreate_client(case["url"], "sb_publishable_x", options)
-        await supabase.realtime.set_auth(TOKEN)
+        supabase = await supabase_of(case)
         if own := case.get("own"):
             await supabase.channel(own, private).subscribe()
 
@@ -166,6 +170,29 @@ def test_python_waits_where_realtime_fails(project: Project):
 def test_python_waits_without_messages(project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(realtime, "POLL_SECONDS", 0.1)
     check_lost_messages(project, lambda cases: in_python(project, cases))
+
+
+def test_python_polls_where_a_wait_begins_as_the_last_one_ends(project: Project):
+    case = project.case("is-deaf")
+    document = Document(**{**DOCUMENT, "org_id": ORG})
+
+    async def pauses() -> list[float]:
+        supabase = await supabase_of(case)
+        first, second = (realtime.Changes(supabase, Waiting(60)) for _ in range(2))
+        began = time.monotonic()
+        await first.pause(PROMPT_SECONDS, document)
+        joined = time.monotonic()
+        leaving = asyncio.create_task(first.aclose())
+        await asyncio.sleep(0)
+        await second.pause(0.2, document)
+        ended = time.monotonic()
+        await asyncio.gather(leaving, second.aclose())
+        return [joined - began, ended - joined]
+
+    with project.servers["is-deaf"] as server:
+        to_join, between_polls = ran(pauses())
+    assert (server.joins, server.faults) == ([SHARED], [])
+    assert to_join < PROMPT_SECONDS > between_polls > 0.19
 
 
 def test_typescript_waits_with_realtime(typescript: Package, project: Project):

@@ -91,8 +91,14 @@ class _Subscription:
 
     async def leave(self) -> None:
         if self._joining:
-            self._leaving = self._leaving or asyncio.create_task(self._leave())
-            await asyncio.wait([self._leaving])
+            await asyncio.wait([self._leaving or self._leave()])
+
+    def _leave(self) -> asyncio.Task[None]:
+        # Before the task runs: no other wait may share the channel any more.
+        self.is_joined = False
+        del self._all[self._client][self._topic]
+        self._leaving = asyncio.create_task(self._remove())
+        return self._leaving
 
     async def _join(self) -> None:
         try:
@@ -110,13 +116,11 @@ class _Subscription:
         self.is_joined = state == "SUBSCRIBED"
         if not self.is_joined:
             # The client would join again and again.
-            self._leaving = asyncio.create_task(self._leave())
+            self._leave()
         for wait in self.waits:
             wait.report()
 
-    async def _leave(self) -> None:
-        self.is_joined = False
-        del self._all[self._client][self._topic]
+    async def _remove(self) -> None:
         with suppress(Exception):
             # The server may be gone.
             async with asyncio.timeout(2):
