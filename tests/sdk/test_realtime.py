@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from realtime import AsyncRealtimeChannel, AsyncRealtimeClient
 from supabase import AsyncClient, AsyncClientOptions, acreate_client
 
 from local import ROOT
@@ -193,6 +194,32 @@ def test_python_polls_where_a_wait_begins_as_the_last_one_ends(project: Project)
         to_join, between_polls = ran(pauses())
     assert (server.joins, server.faults) == ([SHARED], [])
     assert to_join < PROMPT_SECONDS > between_polls > 0.19
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (AsyncRealtimeClient, "get_channels"), (AsyncRealtimeClient, "channel"),
+        (AsyncRealtimeChannel, "on_broadcast"),
+    ],
+)  # fmt: skip
+def test_python_waits_although_the_client_fails(
+    project: Project, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+):
+    """The wait polls, and the next one subscribes."""
+    working, failures = getattr(owner, name), [RuntimeError("Not now.")]
+
+    def fail_once(*given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return working(*given)
+
+    monkeypatch.setattr(owner, name, fail_once)
+    case = project.case("works", "polls", later="prompt")
+    with project.servers["works"] as server:
+        (result,) = in_python(project, [case])
+    assert result["states"] == ["polls completed", "prompt completed"]
+    assert (server.joins, result["channels"]) == ([SHARED], [])
 
 
 def test_typescript_waits_with_realtime(typescript: Package, project: Project):

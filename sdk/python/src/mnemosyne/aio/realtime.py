@@ -80,13 +80,13 @@ class _Subscription:
         if topic in channels:
             return channels[topic]
         made = cls(client, topic)
-        # A channel that the caller has opened stays the caller's own.
-        if all(channel.topic != f"realtime:{topic}" for channel in client.get_channels()):
-            channels[topic] = made
-            made._channel = client.channel(topic, {"config": {"private": True}})
-            made._channel.on_broadcast("document", made._report)
-            # To connect takes long where the server is gone.
-            made._joining = asyncio.create_task(made._join())
+        with suppress(Exception):
+            # A channel that the caller has opened stays the caller's own.
+            if all(channel.topic != f"realtime:{topic}" for channel in client.get_channels()):
+                made._channel = client.channel(topic, {"config": {"private": True}})
+                # To connect takes long where the server is gone.
+                made._joining = asyncio.create_task(made._join())
+                channels[topic] = made
         return made
 
     async def leave(self) -> None:
@@ -102,6 +102,7 @@ class _Subscription:
 
     async def _join(self) -> None:
         try:
+            self._channel.on_broadcast("document", self._report)
             await self._channel.subscribe(self._change)
         except Exception:
             self._change("CLOSED", None)
