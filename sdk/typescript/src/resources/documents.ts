@@ -159,7 +159,8 @@ export class DocumentsResource {
         if (lastStatus === "failed") {
           throw new DocumentFailedError(documentId, masked(document.error, key));
         }
-        changes.follow(document);
+        // The polls continue meanwhile.
+        void changes.follow(document);
       } catch (raised) {
         if (!isPassing(raised)) throw raised;
         if (raised instanceof APIError) told = 1000 * (raised.retryAfter ?? 0);

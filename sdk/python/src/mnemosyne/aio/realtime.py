@@ -49,6 +49,9 @@ class Changes:
             topic = ":".join(filter(None, ("rag", document.org_id, document.owner_id)))
             self._subscription = _Subscription.of(self._client, topic)
             self._subscription.waits.add(self)
+            if self._subscription.is_joined:
+                # A change before now was reported to the other waits alone.
+                self.report()
         if self._subscription.is_joined:
             seconds = min(POLL_SECONDS, self._waiting.left)
         with suppress(TimeoutError):
