@@ -192,7 +192,7 @@ def test_python_waits_without_messages(project: Project, monkeypatch: pytest.Mon
 
 def test_python_polls_where_a_wait_begins_as_the_last_one_ends(project: Project):
     case = project.case("is-deaf")
-    document = Document(**{**DOCUMENT, "org_id": ORG})
+    document = Document.model_validate({**DOCUMENT, "org_id": ORG})
 
     async def pauses() -> list[float]:
         supabase = await supabase_of(case)

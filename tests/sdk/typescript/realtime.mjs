@@ -9,7 +9,7 @@ import { Mnemosyne } from "@mnemosyne-ai/sdk";
 
 const given = await json(process.stdin);
 const { createClient } = createRequire(given.root)("@supabase/supabase-js");
-// The SDK's pauses last as long as the test says: beside Realtime, and without it the first one of a wait and the next ones.
+// The test sets the SDK's pauses: beside Realtime, and without it the first one of a wait and the next ones.
 const set = globalThis.setTimeout;
 globalThis.setTimeout = (run, milliseconds, ...more) => {
   const name = milliseconds === 10_000 ? "beside" : milliseconds < 700 ? "first" : "next";
