@@ -35,8 +35,8 @@ class Changes:
     async def aclose(self) -> None:
         if self._subscription:
             self._subscription.waits.discard(self)
-            if not self._subscription.waits:
-                await self._subscription.leave()
+            if self._subscription.joining and not self._subscription.waits:
+                await asyncio.wait([self._subscription.leave()])
 
     async def pause(self, seconds: float, document: Document | None) -> None:
         """Wait so long, or until the document or its channel changes, and longer while changes are reported.
@@ -50,9 +50,9 @@ class Changes:
             self._subscription = _Subscription.of(self._client, topic)
             self._subscription.waits.add(self)
             if self._subscription.is_joined:
-                # A change before now was reported to the other waits alone.
-                self.report()
-        if self._subscription.is_joined:
+                # A change before now was reported to other waits alone.
+                return
+        elif self._subscription.is_joined:
             seconds = min(POLL_SECONDS, self._waiting.left)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
@@ -74,7 +74,7 @@ class _Subscription:
         self.waits: set[Changes] = set()
         self._client, self._topic = client, topic
         self._channel: Any = None
-        self._joining: asyncio.Task[None] | None = None
+        self.joining: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
 
     @classmethod
@@ -88,19 +88,16 @@ class _Subscription:
             if all(channel.topic != f"realtime:{topic}" for channel in client.get_channels()):
                 made._channel = client.channel(topic, {"config": {"private": True}})
                 # To connect takes long where the server is gone.
-                made._joining = asyncio.create_task(made._join())
+                made.joining = asyncio.create_task(made._join())
                 channels[topic] = made
         return made
 
-    async def leave(self) -> None:
-        if self._joining:
-            await asyncio.wait([self._leaving or self._leave()])
-
-    def _leave(self) -> asyncio.Task[None]:
-        # Before the task runs: no other wait may share the channel any more.
-        self.is_joined = False
-        del self._all[self._client][self._topic]
-        self._leaving = asyncio.create_task(self._remove())
+    def leave(self) -> asyncio.Task[None]:
+        if not self._leaving:
+            # Before the task runs: no other wait may join.
+            self.is_joined = False
+            del self._all[self._client][self._topic]
+            self._leaving = asyncio.create_task(self._leave())
         return self._leaving
 
     async def _join(self) -> None:
@@ -120,14 +117,14 @@ class _Subscription:
         self.is_joined = state == "SUBSCRIBED"
         if not self.is_joined:
             # The client would join again and again.
-            self._leave()
+            self.leave()
         for wait in self.waits:
             wait.report()
 
-    async def _remove(self) -> None:
+    async def _leave(self) -> None:
         with suppress(Exception):
             # The server may be gone.
             async with asyncio.timeout(2):
                 await self._client.remove_channel(self._channel)
-        if self._joining:
-            self._joining.cancel()
+        if self.joining:
+            self.joining.cancel()
