@@ -3,7 +3,7 @@
 
 // In milliseconds. Realtime closes a connection without messages after a minute.
 const HEARTBEAT = 25_000;
-// Between two looks at a document while changes are reported: a message may be lost.
+// Between two polls of a document while changes are reported: a message may be lost.
 const SLOW = 10_000;
 
 export class Changes {
@@ -14,7 +14,7 @@ export class Changes {
   #reference = 0;
   // The topics of the connection, each with whether it is joined.
   #topics = new Map();
-  // By the document's id: its topic, whether it has changed since the latest look, and the end of the pause.
+  // By the document's id: its topic, whether it has changed since the latest poll, and the end of the pause.
   #watches = new Map();
 
   /** `isUser`: Realtime takes tokens of users, and no API keys. */

@@ -3,7 +3,7 @@
 import { byId, count, el } from "./dom.js";
 import { Changes } from "./realtime.js";
 
-// Until the next look at a document that is worked on, in milliseconds: longer each time.
+// Until the next poll of a document that is processed, in milliseconds: longer each time.
 const PAUSES = [500, 700, 1000, 1500, 2000, 3000];
 const ENDED = new Set(["completed", "failed"]);
 
@@ -47,7 +47,7 @@ export class Uploads {
   }
 
   async #watch(id, show) {
-    for (let look = 0; ; look++) {
+    for (let poll = 0; ; poll++) {
       try {
         const now = await this.#api.get(`/api/v1/documents/${id}/status`);
         if (ENDED.has(now.status)) return now;
@@ -59,7 +59,7 @@ export class Uploads {
         else if (!problem.isPassing) throw problem;
         show("waiting", "", problem.message);
       }
-      await this.#changes.pause(id, PAUSES[Math.min(look, PAUSES.length - 1)]);
+      await this.#changes.pause(id, PAUSES[Math.min(poll, PAUSES.length - 1)]);
     }
   }
 }

@@ -101,7 +101,7 @@ export async function uploads_follow_realtime(page, given) {
   });
   // Chromium takes a page that Playwright changes for one of the internet.
   await page.context().grantPermissions(["local-network-access"]);
-  // The looks without Realtime follow each other quickly, and where Realtime is deaf, those beside it.
+  // The polls without Realtime follow each other quickly, and where Realtime is deaf, those beside it.
   await page.addInitScript(() => {
     const set = setTimeout;
     globalThis.setTimeout = (run, milliseconds) => set(run, milliseconds < 10_000 || globalThis.isHurried ? 100 : milliseconds);
@@ -113,7 +113,7 @@ export async function uploads_follow_realtime(page, given) {
     await page.evaluate((isHurried) => (globalThis.isHurried = isHurried), way === "is-deaf");
     const file = { name: `${way}.txt`, mimeType: "text/plain", buffer: Buffer.from(`The kiln ${way}.`) };
     await page.getByLabel("Upload files").setInputFiles(file);
-    // A look that no change and no failure brings forward comes after ten seconds.
+    // A poll that no change and no failure brings forward comes after ten seconds.
     await page.locator("#uploads li", { hasText: file.name }).getByText(/ready: 1 chunk/).waitFor({ timeout: 8_000 });
   }
   assert.equal(sockets.length, given.sockets);

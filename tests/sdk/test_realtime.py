@@ -11,34 +11,38 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from supabase import AsyncClientOptions, acreate_client
+from realtime import AsyncRealtimeChannel, AsyncRealtimeClient
+from supabase import AsyncClient, AsyncClientOptions, acreate_client
 
 from local import ROOT
 from mnemosyne import AsyncMnemosyne
 from mnemosyne.aio import realtime
+from mnemosyne.models.document import Document
 from mnemosyne.retries import Waiting
 from tests.realtime_server import FAILURES, RealtimeServer
-from tests.sdk.python_client import ran
+from tests.sdk.python_client import DOCUMENT, ran
 from tests.sdk.typescript_package import KEY, Package, Row
 from tests.stand_in_server import Reply, Request, StandIn
 
 ORG, OWNER = "4be3f7db-0000-4000-8000-00000000000a", "4be3f7db-0000-4000-8000-00000000000b"
 SHARED, PRIVATE = f"rag:{ORG}", f"rag:{ORG}:{OWNER}"
+# The documents that are completed with a message on a channel.
+REPORTED = {SHARED: ["shared", "shared-late", "shared-next"], PRIVATE: ["private"]}
 TOKEN = "a.b.c"
-# Without a message, the next look while a channel is joined comes after ten seconds.
+# Without a message, the next poll while a channel is joined comes after ten seconds.
 PROMPT_SECONDS = 8
 Run = Callable[[list[Row]], list[Row]]
 
 
 class Project:
-    """Documents: "prompt" ones are completed after their second look, with a message of Realtime, and others
+    """Documents: REPORTED ones are completed after their second poll, with a message of Realtime, and others
     at their third or fourth, without one. Realtime's servers by the ways in which they work."""
 
     def __init__(self, api: StandIn) -> None:
         self.url = api.url
-        self.looks: Counter[str] = Counter()
+        self.polls: Counter[str] = Counter()
         self.servers: dict[str, RealtimeServer] = {}
-        self.ended = threading.Event()
+        self.joined, self.ended = threading.Event(), threading.Event()
         self._completed: set[str] = set()
         api.replies(Reply(json=self._document))
 
@@ -49,26 +53,32 @@ class Project:
         self.servers[way] = server
         return {"url": server.url, "ids": names, "timeout": 0.4 if way == "is-silent" else 60, **more}
 
-    def _document(self, request: Request) -> Any:
+    def _document(self, request: Request) -> Row:
         name = request.path.rpartition("/")[2]
-        self.looks[name] += 1
+        self.polls[name] += 1
+        if name == "shared-late":
+            # The wait begins to follow a channel that another one has joined.
+            self.joined.wait(PROMPT_SECONDS)
         # A client would join a refused channel again after a second.
-        last = math.inf if name.startswith("prompt") else 4 if name == "refuses" else 3
-        is_completed = name in self._completed or self.looks[name] >= last
-        return {
-            "id": name, "org_id": ORG, "owner_id": OWNER if name.endswith("private") else None,
-            "collection_id": "c", "status": "completed" if is_completed else "processing",
-            "created_at": "2026-11-14T10:30:00Z", "updated_at": "2026-11-14T10:30:00Z",
-        }  # fmt: skip
+        is_reported = any(name in names for names in REPORTED.values())
+        last = math.inf if is_reported else 4 if name == "refuses" else 3
+        is_completed = name in self._completed or self.polls[name] >= last
+        owner = OWNER if name in REPORTED[PRIVATE] else None
+        status = "completed" if is_completed else "processing"
+        return {**DOCUMENT, "id": name, "org_id": ORG, "owner_id": owner, "status": status}
 
     def _complete(self, server: RealtimeServer, topic: str) -> None:
-        """Complete the documents of a channel, with two messages for each."""
+        """Complete the documents of a channel, with two messages for each, after a message for another."""
         while not self.ended.wait(0.1):
-            for name, looks in list(self.looks.items()):
-                if looks > 1 and name.startswith("prompt") and name.endswith("private") == (topic == PRIVATE):
-                    self._completed.add(name)
-                    for _ in range(2):
-                        server.broadcast(topic, "document", {"id": name, "status": "completed"})
+            if topic == SHARED:
+                self.joined.set()
+            names = [name for name in REPORTED[topic] if self.polls[name] > 1]
+            server.broadcast(topic, "document", {"id": "another", "status": "completed"})
+            # A wait that polls now polls too often.
+            self.ended.wait(0.3)
+            self._completed.update(names)
+            for name in 2 * names:
+                server.broadcast(topic, "document", {"id": name, "status": "completed"})
 
 
 @pytest.fixture
@@ -79,12 +89,14 @@ def project(gateway: StandIn) -> Iterator[Project]:
 
 
 def check_realtime(project: Project, run: Run) -> None:
-    """The waits end promptly though they poll rarely. They share channels, and leave them."""
-    case = project.case("works", "prompt1", "prompt2", "prompt-private", later="prompt3")
+    """The waits end promptly though they poll rarely: first, then when their channel is joined, then after a
+    message for their own document. They share channels, and leave them; the next wait joins again."""
+    case = project.case("works", "private", "shared", "shared-late", later="shared-next")
     with project.servers["works"] as server:
         (result,) = run([case])
     names = [*case["ids"], case["later"]]
     assert result["states"] == [f"{name} completed" for name in names]
+    assert [project.polls[name] for name in names] == [3] * len(names)
     assert (result["seconds"] < PROMPT_SECONDS, result["channels"], server.faults) == (True, [], [])
     assert sorted(server.joins) == [SHARED, SHARED, PRIVATE]
 
@@ -111,8 +123,16 @@ def check_lost_messages(project: Project, run: Run) -> None:
     case = project.case("is-deaf", "lost")
     with project.servers["is-deaf"] as server:
         (result,) = run([case])
-    assert (result["states"], server.joins, project.looks["lost"]) == (["lost completed"], [SHARED], 3)
+    assert (result["states"], server.joins, project.polls["lost"]) == (["lost completed"], [SHARED], 3)
     assert result["seconds"] < PROMPT_SECONDS
+
+
+async def supabase_of(case: Row) -> AsyncClient:
+    realtime_options: Any = {"timeout": case["timeout"]}
+    options = AsyncClientOptions(realtime=realtime_options, auto_refresh_token=False)
+    supabase = await acreate_client(case["url"], "sb_publishable_x", options)
+    await supabase.realtime.set_auth(TOKEN)
+    return supabase
 
 
 def in_python(project: Project, cases: list[Row]) -> list[Row]:
@@ -121,10 +141,7 @@ def in_python(project: Project, cases: list[Row]) -> list[Row]:
     private: Any = {"config": {"private": True}}
 
     async def result(client: AsyncMnemosyne, case: Row) -> Row:
-        realtime_options: Any = {"timeout": case["timeout"]}
-        options = AsyncClientOptions(realtime=realtime_options, auto_refresh_token=False)
-        supabase = await acreate_client(case["url"], "sb_publishable_x", options)
-        await supabase.realtime.set_auth(TOKEN)
+        supabase = await supabase_of(case)
         if own := case.get("own"):
             await supabase.channel(own, private).subscribe()
 
@@ -155,7 +172,12 @@ def in_typescript(typescript: Package, project: Project, cases: list[Row], **pau
 
 
 def test_python_waits_with_realtime(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Waiting, "pause", lambda waiting, _=None: 9.0)
+    def pause(waiting: Waiting, _: float | None = None) -> float:
+        # Long at first: what ends it is Realtime. Later a wait without Realtime would poll too often.
+        is_first, waiting.longest = waiting.longest != 0.1, 0.1
+        return 9.0 if is_first else 0.1
+
+    monkeypatch.setattr(Waiting, "pause", pause)
     check_realtime(project, lambda cases: in_python(project, cases))
 
 
@@ -168,8 +190,58 @@ def test_python_waits_without_messages(project: Project, monkeypatch: pytest.Mon
     check_lost_messages(project, lambda cases: in_python(project, cases))
 
 
+def test_python_polls_where_a_wait_begins_as_the_last_one_ends(project: Project):
+    case = project.case("is-deaf")
+    document = Document.model_validate({**DOCUMENT, "org_id": ORG})
+
+    async def pauses() -> list[float]:
+        supabase = await supabase_of(case)
+        first, second = (realtime.Changes(supabase, Waiting(60)) for _ in range(2))
+        began = time.monotonic()
+        await first.pause(PROMPT_SECONDS, document)
+        joined = time.monotonic()
+        leaving = asyncio.create_task(first.aclose())
+        await asyncio.sleep(0)
+        await second.pause(0.2, document)
+        ended = time.monotonic()
+        await asyncio.gather(leaving, second.aclose())
+        return [joined - began, ended - joined]
+
+    with project.servers["is-deaf"] as server:
+        to_join, between_polls = ran(pauses())
+    assert (server.joins, server.faults) == ([SHARED], [])
+    assert to_join < PROMPT_SECONDS > between_polls > 0.19
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (AsyncRealtimeClient, "get_channels"), (AsyncRealtimeClient, "channel"),
+        (AsyncRealtimeChannel, "on_broadcast"),
+    ],
+)  # fmt: skip
+def test_python_waits_although_the_client_fails(
+    project: Project, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+):
+    """The wait polls, and the next one subscribes."""
+    working, failures = getattr(owner, name), [RuntimeError("Not now.")]
+
+    def fail_once(*given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return working(*given)
+
+    monkeypatch.setattr(owner, name, fail_once)
+    case = project.case("works", "polls", later="shared")
+    with project.servers["works"] as server:
+        (result,) = in_python(project, [case])
+    assert result["states"] == ["polls completed", "shared completed"]
+    assert (server.joins, result["channels"]) == ([SHARED], [])
+
+
 def test_typescript_waits_with_realtime(typescript: Package, project: Project):
-    check_realtime(project, lambda cases: in_typescript(typescript, project, cases, without=9_000))
+    pauses = {"first": 9_000, "next": 100, "removal": 300}
+    check_realtime(project, lambda cases: in_typescript(typescript, project, cases, **pauses))
 
 
 def test_typescript_waits_where_realtime_fails(typescript: Package, project: Project):

@@ -12,8 +12,8 @@ COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
 
 
 def test_a_document_ready_at_the_deadline_counts_as_ready(typescript: Package):
-    """It is looked at at once, after half a second, and at the end of the second that there is."""
-    # A busy machine may need more than a second for the first look.
+    """The wait polls at once, after half a second, and at the end of the second that there is."""
+    # A busy machine may need more than a second for the first poll.
     for seconds in (1, 5, 25):
         begun: list[float] = []
 

@@ -155,4 +155,4 @@ def test_abandoned_connections_are_closed_and_a_restarted_server_works(typescrip
     assert output["listeners"] == 0
     assert (output["before"], output["after"]) == ("processing", "completed")
     # Two attempts without a server, then one for each state.
-    assert (output["asked"], output["looks"]) == (4, 3)
+    assert (output["asked"], output["reads"]) == (4, 3)

@@ -21,6 +21,8 @@ export interface RealtimeChannel {
 interface Subscription {
   isJoined: boolean;
   readonly waits: Set<Changes>;
+  /** Resolves when the client has removed the channel. */
+  removal?: Promise<unknown>;
   leave(): void;
 }
 
@@ -38,12 +40,19 @@ export class Changes {
     this.#client = client;
   }
 
-  /** Subscribe to the channel of the document, once. */
-  follow({ id, orgId, ownerId }: Document): void {
-    if (!this.#client || this.#subscription || !orgId) return;
+  /** Subscribe to the channel of the document, once, and after earlier waits have left it. */
+  async follow({ id, orgId, ownerId }: Document): Promise<void> {
+    if (!this.#client || this.#id || !orgId) return;
     this.#id = id;
-    this.#subscription = subscriptionOf(this.#client, ownerId ? `rag:${orgId}:${ownerId}` : `rag:${orgId}`);
+    const topic = ownerId ? `rag:${orgId}:${ownerId}` : `rag:${orgId}`;
+    const removal = subscriptions.get(this.#client)?.get(topic)?.removal;
+    if (removal) await removal;
+    // The wait may have ended.
+    if (!this.#id) return;
+    this.#subscription = subscriptionOf(this.#client, topic);
     this.#subscription.waits.add(this);
+    // A change before now was reported to the other waits alone.
+    if (this.isLive) this.report();
   }
 
   /** Whether changes are reported now. */
@@ -64,6 +73,7 @@ export class Changes {
   }
 
   end(): void {
+    this.#id = undefined;
     this.#subscription?.waits.delete(this);
     if (this.#subscription?.waits.size === 0) this.#subscription.leave();
   }
@@ -83,16 +93,17 @@ function subscriptionOf(client: RealtimeClient, topic: string): Subscription {
     channels.set(topic, made);
     made.leave = () => {
       made.isJoined = false;
-      if (channels.get(topic) !== made) return;
-      channels.delete(topic);
-      Promise.resolve(client.removeChannel(channel)).catch(() => undefined);
+      made.removal ??= Promise.resolve()
+        .then(() => client.removeChannel(channel))
+        .catch(() => undefined)
+        .then(() => channels.delete(topic));
     };
     channel
       .on("broadcast", { event: "document" }, ({ payload }) => {
         for (const wait of waits) wait.report(payload?.id ?? "");
       })
       .subscribe((status) => {
-        if (channels.get(topic) !== made) return;
+        if (made.removal) return;
         made.isJoined = status === "SUBSCRIBED";
         // The client would try to join again and again. The next wait tries once.
         if (!made.isJoined) made.leave();

@@ -10,12 +10,12 @@ import { Mnemosyne } from "@mnemosyne-ai/sdk";
 const delta = 'data: {"type":"delta","content":"x"}\n\n';
 const { apiKey } = JSON.parse(fs.readFileSync(0, "utf8"));
 const closed = [];
-let looks = 0;
+let reads = 0;
 
 const server = http.createServer((request, response) => {
   if (request.method === "GET") {
-    looks += 1;
-    response.end(JSON.stringify({ id: "d", status: looks < 3 ? "processing" : "completed" }));
+    reads += 1;
+    response.end(JSON.stringify({ id: "d", status: reads < 3 ? "processing" : "completed" }));
     return;
   }
   response.on("close", () => closed.push(response.writableFinished));
@@ -78,4 +78,4 @@ missed = asked;
 const after = (await client.documents.waitUntilReady("d", { timeout: 60_000 })).status;
 await gone();
 const listeners = getEventListeners(signal, "abort").length;
-process.stdout.write(JSON.stringify({ left, closed, listeners, before, after, looks, asked: asked - missed }));
+process.stdout.write(JSON.stringify({ left, closed, listeners, before, after, reads, asked: asked - missed }));

@@ -25,11 +25,11 @@ import { masked, sleep, step } from "../utils.js";
 const PATH = "/documents";
 const CREATION = { isOncePerKey: true, answer: MADE } as const;
 const READY_WITHIN = 300_000;
-// Between two looks: growing by half, with up to a quarter more, so that many who wait spread out.
-const FIRST_LOOK = 500;
-const LONGEST_LOOK = 10_000;
-// The last one, at the very end, too.
-const SHORTEST_LOOK = 1_000;
+// Between two polls: growing by half, with up to a quarter more, so that many who wait spread out.
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 10_000;
+// The shortest time limit of a poll, also of the last one, at the very end.
+const SHORTEST_POLL = 1_000;
 
 interface Ticket {
   readonly uploadUrl: string;
@@ -103,7 +103,7 @@ export class DocumentsResource {
   }
 
   async get(documentId: string, options?: RequestOptions): Promise<Document> {
-    return this.#transport.request(this.#look(documentId), options);
+    return this.#transport.request(this.#read(documentId), options);
   }
 
   /** Its progress. */
@@ -119,7 +119,7 @@ export class DocumentsResource {
     return this.#transport.request({ method: "GET", path, query: { expiresIn }, answer: LINK }, more);
   }
 
-  #look(documentId: string): Call {
+  #read(documentId: string): Call {
     return { method: "GET", path: `${PATH}/${step(documentId)}`, answer: DOCUMENT };
   }
 
@@ -132,7 +132,7 @@ export class DocumentsResource {
     return this.#transport.request({ method: "DELETE", path: `${PATH}/${step(documentId)}` }, options);
   }
 
-  /** The document when it is completed. Continues through temporary failures of the server, and without Realtime. */
+  /** The document when it is completed. Polls on after temporary failures of the server and of Realtime. */
   async waitUntilReady(documentId: string, options: WaitOptions = {}): Promise<Document> {
     const changes = new Changes(options.realtime);
     try {
@@ -146,20 +146,21 @@ export class DocumentsResource {
     const { timeout = READY_WITHIN, signal } = options;
     const end = Date.now() + timeout;
     let lastStatus: string | undefined;
-    for (let interval = FIRST_LOOK; ; interval = Math.min(LONGEST_LOOK, interval * 1.5)) {
+    for (let interval = FIRST_PAUSE; ; interval = Math.min(LONGEST_PAUSE, interval * 1.5)) {
       let told = 0;
-      // A change during this look is followed by another.
+      // A change during this poll is followed by another poll.
       const change = changes.next();
       try {
-        const timeLimit = Math.min(LONGEST_LOOK, Math.max(SHORTEST_LOOK, end - Date.now()));
+        const timeLimit = Math.min(LONGEST_PAUSE, Math.max(SHORTEST_POLL, end - Date.now()));
         const how = { maxRetries: 0, signal, timeout: timeLimit };
-        const { value: document, key } = await this.#transport.answer<Document>(this.#look(documentId), how);
+        const { value: document, key } = await this.#transport.answer<Document>(this.#read(documentId), how);
         lastStatus = document.status;
         if (lastStatus === "completed") return document;
         if (lastStatus === "failed") {
           throw new DocumentFailedError(documentId, masked(document.error, key));
         }
-        changes.follow(document);
+        // The polls continue meanwhile.
+        void changes.follow(document);
       } catch (raised) {
         if (!isPassing(raised)) throw raised;
         if (raised instanceof APIError) told = 1000 * (raised.retryAfter ?? 0);
@@ -170,8 +171,8 @@ export class DocumentsResource {
         const message = `Document ${documentId} was not ready within ${timeout} ms: ${seen}. Wait again, or raise timeout.`;
         throw new APITimeoutError(message, { lastStatus });
       }
-      // (The last look is at the very end.)
-      const pause = changes.isLive ? LONGEST_LOOK : interval * (1 + Math.random() / 4);
+      // (The last poll is at the very end.)
+      const pause = changes.isLive ? LONGEST_PAUSE : interval * (1 + Math.random() / 4);
       await sleep(Math.min(left, Math.max(told, pause)), signal, told ? undefined : change);
     }
   }

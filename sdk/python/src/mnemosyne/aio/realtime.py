@@ -35,8 +35,8 @@ class Changes:
     async def aclose(self) -> None:
         if self._subscription:
             self._subscription.waits.discard(self)
-            if not self._subscription.waits:
-                await self._subscription.leave()
+            if self._subscription.joining and not self._subscription.waits:
+                await asyncio.wait([self._subscription.leave()])
 
     async def pause(self, seconds: float, document: Document | None) -> None:
         """Wait so long, or until the document or its channel changes, and longer while changes are reported.
@@ -49,7 +49,10 @@ class Changes:
             topic = ":".join(filter(None, ("rag", document.org_id, document.owner_id)))
             self._subscription = _Subscription.of(self._client, topic)
             self._subscription.waits.add(self)
-        if self._subscription.is_joined:
+            if self._subscription.is_joined:
+                # A change before now was reported to other waits alone.
+                return
+        elif self._subscription.is_joined:
             seconds = min(POLL_SECONDS, self._waiting.left)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
@@ -71,7 +74,7 @@ class _Subscription:
         self.waits: set[Changes] = set()
         self._client, self._topic = client, topic
         self._channel: Any = None
-        self._joining: asyncio.Task[None] | None = None
+        self.joining: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
 
     @classmethod
@@ -80,22 +83,26 @@ class _Subscription:
         if topic in channels:
             return channels[topic]
         made = cls(client, topic)
-        # A channel that the caller has opened stays the caller's own.
-        if all(channel.topic != f"realtime:{topic}" for channel in client.get_channels()):
-            channels[topic] = made
-            made._channel = client.channel(topic, {"config": {"private": True}})
-            made._channel.on_broadcast("document", made._report)
-            # To connect takes long where the server is gone.
-            made._joining = asyncio.create_task(made._join())
+        with suppress(Exception):
+            # A channel that the caller has opened stays the caller's own.
+            if all(channel.topic != f"realtime:{topic}" for channel in client.get_channels()):
+                made._channel = client.channel(topic, {"config": {"private": True}})
+                # To connect takes long where the server is gone.
+                made.joining = asyncio.create_task(made._join())
+                channels[topic] = made
         return made
 
-    async def leave(self) -> None:
-        if self._joining:
-            self._leaving = self._leaving or asyncio.create_task(self._leave())
-            await asyncio.wait([self._leaving])
+    def leave(self) -> asyncio.Task[None]:
+        if not self._leaving:
+            # Before the task runs: no other wait may join.
+            self.is_joined = False
+            del self._all[self._client][self._topic]
+            self._leaving = asyncio.create_task(self._leave())
+        return self._leaving
 
     async def _join(self) -> None:
         try:
+            self._channel.on_broadcast("document", self._report)
             await self._channel.subscribe(self._change)
         except Exception:
             self._change("CLOSED", None)
@@ -110,16 +117,14 @@ class _Subscription:
         self.is_joined = state == "SUBSCRIBED"
         if not self.is_joined:
             # The client would join again and again.
-            self._leaving = asyncio.create_task(self._leave())
+            self.leave()
         for wait in self.waits:
             wait.report()
 
     async def _leave(self) -> None:
-        self.is_joined = False
-        del self._all[self._client][self._topic]
         with suppress(Exception):
             # The server may be gone.
             async with asyncio.timeout(2):
                 await self._client.remove_channel(self._channel)
-        if self._joining:
-            self._joining.cancel()
+        if self.joining:
+            self.joining.cancel()

@@ -23,7 +23,7 @@ from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.retries import Waiting, is_passing
 from mnemosyne.uploads import MAX_REQUEST_BYTES, File, Progress, Upload, upload_of
 
-LOOK_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 class AsyncDocumentsResource:
@@ -213,8 +213,8 @@ class AsyncDocumentsResource:
         last, retry_after_seconds = "nothing was known of it yet", None
         while True:
             document: Document | None = None
-            # Each poll is one short attempt, since the next poll repeats it.
-            seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
+            # One short attempt: the next poll repeats it.
+            seconds = min(max(waiting.left, 1.0), TIMEOUT_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
             try:
                 answer = await self._transport.send(request)
