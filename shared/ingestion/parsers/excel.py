@@ -70,8 +70,8 @@ class _Book:
         self._from_1904 = attribute(child(self._root, "workbookPr"), "date1904") in ("1", "true")
         # Headers and footers of the sheets before, most of which repeat.
         self._margins = set[str]()
-        # Texts of several fonts, by index, keep theirs.
-        self._rich = set[int]()
+        # Texts of several fonts, which keep theirs, by index; as they are in a struck cell.
+        self._rich: dict[int, str] = {}
         self._texts = self._shared_texts()
         # The font and the format code of each cell style, by the number of the style.
         self._fonts: dict[str, str] = {}
@@ -115,7 +115,7 @@ class _Book:
         texts: list[str] = []
         for item in self._stream(part, "si"):
             if child(item, "r") is not None:
-                self._rich.add(len(texts))
+                self._rich[len(texts)] = _rich_text(item, is_struck=True)
             texts.append(_rich_text(item))
         return texts
 
@@ -215,7 +215,8 @@ class _Book:
             column = _column(letters) if letters else column + 1
             text, is_typed = self._shown(cell)
             if text:
-                row[column] = struck(text) if cell.get("s", "0") in self._struck else text
+                is_struck = cell.get("s", "0") in self._struck and not self._is_rich(cell)
+                row[column] = struck(text) if is_struck else text
                 if is_typed:
                     sheet.typed.add(number)
         if row:
@@ -228,8 +229,9 @@ class _Book:
         code, font = self._codes.get(style, ""), self._fonts.get(style)
         if kind == "inlineStr":
             inline = child(cell, "is")
-            text = "" if inline is None else _rich_text(inline)
-            font = font if child(inline, "r") is None else None
+            is_rich = self._is_rich(cell)
+            text = "" if inline is None else _rich_text(inline, is_struck=is_rich and style in self._struck)
+            font = None if is_rich else font
         elif not text:
             if (formula := child(cell, "f")) is not None and kind != "str":
                 self._formulas += 1
@@ -242,7 +244,7 @@ class _Book:
             if not text.isdecimal() or int(text) >= len(self._texts):
                 raise UnreadableDocument
             index = int(text)
-            text = self._texts[index]
+            text = (self._rich if index in self._rich and style in self._struck else self._texts)[index]
             font = font if index not in self._rich else None
         elif kind == "b":
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
@@ -259,6 +261,12 @@ class _Book:
         elif kind == "str":
             text = unescaped(text)
         return shown_text(symbols(text, font), code), False
+
+    def _is_rich(self, cell: Any) -> bool:
+        """Whether the text of the cell has fonts of its own."""
+        if cell.get("t") == "inlineStr":
+            return child(child(cell, "is"), "r") is not None
+        return cell.get("t") == "s" and int(getattr(child(cell, "v"), "text", "")) in self._rich
 
     def _rich_value(self, number: str, text: str) -> str:
         """The text of a rich value, in place of the error that the cell has for older programs."""
@@ -308,8 +316,9 @@ class _Book:
                 yield text
 
 
-def _rich_text(item: Any) -> str:
-    """The text of runs, without the pronunciation of Asian characters."""
+def _rich_text(item: Any, *, is_struck: bool = False) -> str:
+    """The text of runs, without the pronunciation of Asian characters. `is_struck`: of runs without
+    properties, which are those of the cell."""
     text = ScriptedText()
     for element in item:
         name = local(element)
@@ -320,9 +329,9 @@ def _rich_text(item: Any) -> str:
             aligned = value(properties, "vertAlign")
             content = child(element, "t")
             kind = {"superscript": "sup", "subscript": "sub"}.get(aligned or "", "")
-            kind = "del" if is_on(properties, "strike") else kind
             stored = unescaped((content.text if content is not None else None) or "")
-            text.add(symbols(stored, value(properties, "rFont")), kind)
+            of_run = is_struck if properties is None else is_on(properties, "strike")
+            text.add(symbols(stored, value(properties, "rFont")), kind, of_run)
     return text.text()
 
 
