@@ -289,7 +289,7 @@ DTSTART:19701025T030000
 END:VTIMEZONE
 BEGIN:VEVENT
 DTSTART;TZID=Europe/Berlin:20270504T090000
-DTEND:20270504T083000Z
+DTEND;TZID=UTC;X=1:20270504T083000Z
 EXDATE:20270511T070000Z,20270518
 DURATION:PT1H
 SUMMARY:Kiln inspection\\, hall 20271234
@@ -303,16 +303,44 @@ END:VCALENDAR"""
 def test_an_invitation_is_text():
     parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
     assert text_of(raw(*parts)).endswith(
-        "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
+        "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC (UTC)\n"
         "Except: 2027-05-11 07:00 UTC,2027-05-18\nDuration: PT1H\n"
         "Event: Kiln inspection, hall 20271234\nLocation: Harbour street 4"
     )
 
 
-def test_lines_that_are_broken_within_words_are_joined():
+FLOWED = [
+    # Each line of a quotation has marks, and lines of another depth are other lines.
+    ("> Ei \n> ght\r\n>> Sev \n>> en", "> Eight\n>> Seven"), ("> Eight?\n> \nNine.", "> Eight?\n> \nNine."),
+    ("> Eight \nNine.", "> Eight\nNine."), (">> Seven?\n>> \n> Eight.", ">> Seven?\n>> \n> Eight."),
+    ("> First.\n> \n> Second.", "> First.\n> \n> Second."), ("> -- \n> Jens", "> -- \n> Jens"),
+    ("First. \n\nSecond.", "First.\n\nSecond."), ("Ann \n-- \nAda", "Ann\n-- \nAda"), (" From 9 \n0", "From 90"),
+]  # fmt: skip
+
+
+def test_lines_that_are_broken_within_words_are_joined(subtests: pytest.Subtests):
     head = "text/plain; charset=utf-8; format=flowed; delsp=yes"
     text = text_of(raw((head, b"Der Kran kostet 1 \n2 Euro.\nNeue Ze \nile\n-- \nAnn")))
     assert text.endswith("Der Kran kostet 12 Euro.\nNeue Zeile\n-- \nAnn")
+    for stored, shown in FLOWED:
+        with subtests.test(stored=stored):
+            assert text_of(raw((head, stored.encode()))).removeprefix("# Kiln\n\n\n\n") == shown
+
+
+def test_a_property_with_many_parameters_takes_no_time():
+    """40 of these took 2^40 steps."""
+    calendar = f"BEGIN:VEVENT\nDTSTART{';TZID=a' * 40}\nEND:VEVENT".encode()
+    assert text_of(raw(("text/calendar", calendar))) == "# Kiln\n\n"
+
+
+def test_file_names_are_decoded_in_the_encoding_of_their_bytes(subtests: pytest.Subtests):
+    for name, encoding in (("Prüfung.csv", "latin-1"), ("Prüfung.csv", "utf-8"), ("見積書一覧.csv", "shift_jis"),
+        ("Смета расходов.csv", "cp1251")):  # fmt: skip
+        head = b'Content-Type: text/csv\nContent-Disposition: attachment; filename="%s"\n\na,b\n1,2\n'
+        parts = b"--b\n" + head % name.encode(encoding) + b"--b--\n"
+        with subtests.test(name=name, encoding=encoding):
+            text = text_of(b"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n" + parts)
+            assert f"## {name}\n" in text
 
 
 UNREAD = {
