@@ -1,9 +1,10 @@
 """Parser of Excel files: cells as Excel shows them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from lxml import etree
@@ -42,6 +43,8 @@ from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
+# So many sheets and rows of each are read for the language of a file without shared texts.
+SAMPLE_SHEETS, SAMPLE_ROWS = 5, 100
 _SHEET_PARTS = ("col", "row", "mergeCell", "drawing", "oleObject", "headerFooter")
 _DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
@@ -78,7 +81,8 @@ class _Book:
         self._codes: dict[str, str] = {}
         # The styles of struck cells.
         self._struck = set[str]()
-        self._separators = separators_of(self._codes.values(), self._texts, self._read_styles())
+        languages = self._read_styles()
+        self._separators = separators_of(self._codes.values(), self._sample(), languages)
         self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
@@ -119,8 +123,23 @@ class _Book:
             texts.append(_rich_text(item))
         return texts
 
+    def _sample(self) -> Iterable[str]:
+        """The texts that tell the language of the file: shared ones, or those of the first rows."""
+        if self._texts:
+            return self._texts
+        parts = [part for kind, part in self._package.targets(self._part).values() if kind == "worksheet"]
+        cells = (
+            cell
+            for part in parts[:SAMPLE_SHEETS]
+            if self._package.has(part)
+            for row in islice(self._stream(part, "row"), SAMPLE_ROWS)
+            for cell in row.iterchildren("{*}c")
+        )
+        return (_rich_text(inline) for cell in cells if (inline := child(cell, "is")) is not None)
+
     def _read_styles(self) -> list[str]:
-        """The language of the program by the name of the normal style, if any."""
+        """The language of the program by the name of the normal style, if any. Fills the fonts, the codes and
+        the struck ones of the styles."""
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
             return []

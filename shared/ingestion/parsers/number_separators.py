@@ -34,7 +34,8 @@ _COMMA_FORMAT = re.compile(
     r"|414|422|41b|40e)\]|[0#?%](?:\\? |[_*].|\"\s?)*(?:\[\$)?\"?(?:€|kr|zł|Kč|Ft|lei|₽)"
 )
 _SWISS_FORMAT = re.compile(r"-(?:807|100c|810)\]|CHF", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+")
+# Single letters are names of columns and units.
+_WORD = re.compile(r"[^\W\d_]{2,}")
 # So many words tell the language, many if so many and such a share of the different ones are function words.
 _SAMPLE, _FUNCTION_WORDS, _FUNCTION_SHARE = 1000, 5, 0.1
 _PARTS_WITH_LANGUAGE = re.compile(r".*/(?:document|styles|slide|chart)\d*\.xml", re.IGNORECASE)

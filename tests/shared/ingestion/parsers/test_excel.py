@@ -193,6 +193,9 @@ def test_numbers_have_the_separators_of_the_program():
     for change, shown in ((in_german, "2.180 | 0,5"), (lambda _: None, "2180 | 0.5")):
         text = text_of(file_of([["Umsatz", "Anteil"], [2180, 0.5]], code, change))
         assert text.splitlines()[2] == f"| {shown} |"
+    # The language of inline texts, also without a style.
+    header = ["Die Kosten der Abteilung", "sind nicht gestiegen und werden für das Jahr erwartet"]
+    assert text_of(file_of([header, [2180, 0.5]], code)).splitlines()[2] == "| 2.180 | 0,5 |"
 
 
 def test_charts_and_text_boxes_are_read_and_pictures_noted():
