@@ -314,7 +314,8 @@ FLOWED = [
     ("> Ei \n> ght\r\n>> Sev \n>> en", "> Eight\n>> Seven"), ("> Eight?\n> \nNine.", "> Eight?\n> \nNine."),
     ("> Eight \nNine.", "> Eight\nNine."), (">> Seven?\n>> \n> Eight.", ">> Seven?\n>> \n> Eight."),
     ("> First.\n> \n> Second.", "> First.\n> \n> Second."), ("> -- \n> Jens", "> -- \n> Jens"),
-    ("First. \n\nSecond.", "First.\n\nSecond."), ("Ann \n-- \nAda", "Ann\n-- \nAda"), (" From 9 \n0", "From 90"),
+    ("First. \n\nSecond.", "First.\n\nSecond."), ("Ann \n-- \nAda", "Ann\n-- \nAda"),
+    (" From 9 \n0", "From 90"),
 ]  # fmt: skip
 
 
@@ -333,9 +334,17 @@ def test_a_property_with_many_parameters_takes_no_time():
     assert text_of(raw(("text/calendar", calendar))) == "# Kiln\n\n"
 
 
+def test_a_header_of_a_part_is_cut_and_a_malformed_one_is_empty():
+    late = f"text/plain; a={'x' * 4_000}; name=late.txt"
+    assert text_of(raw((late, b"The kiln is hot."))) == "# Kiln\n\n\n\nThe kiln is hot."
+    assert text_of(raw(("*;a*", b"The kiln is hot."))) == "# Kiln\n\n\n\nThe kiln is hot."
+
+
 def test_file_names_are_decoded_in_the_encoding_of_their_bytes(subtests: pytest.Subtests):
-    for name, encoding in (("Prüfung.csv", "latin-1"), ("Prüfung.csv", "utf-8"), ("見積書一覧.csv", "shift_jis"),
-        ("Смета расходов.csv", "cp1251")):  # fmt: skip
+    for name, encoding in (
+        ("Prüfung.csv", "latin-1"), ("Prüfung.csv", "utf-8"), ("見積書一覧.csv", "shift_jis"),
+        ("Смета расходов.csv", "cp1251"),
+    ):  # fmt: skip
         head = b'Content-Type: text/csv\nContent-Disposition: attachment; filename="%s"\n\na,b\n1,2\n'
         parts = b"--b\n" + head % name.encode(encoding) + b"--b--\n"
         with subtests.test(name=name, encoding=encoding):

@@ -176,6 +176,11 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph('<w:r><w:drawing><c:chart r:id="r_charts/chart1"/></w:drawing></w:r>'),
      {"charts/chart1": ("chart", f'<c:lang val="fr-FR"/>{CHART}')},
      CHART_TABLE.replace("73.1", "73,1").replace("50.0", "50,0")),
+    # Libraries state English in each chart.
+    (paragraph(run("Fang", '<w:lang w:val="sr-Latn-RS"/>')
+     + '<w:r><w:drawing><c:chart r:id="r_charts/chart1"/></w:drawing></w:r>'),
+     {"charts/chart1": ("chart", f'<c:lang val="en-US"/>{CHART}<c:lang val="en-US"/>')},
+     "Fang\n\n" + CHART_TABLE.replace("73.1", "73,1").replace("50.0", "50,0")),
     (paragraph('<w:r><w:drawing><dgm:relIds r:dm="r_d1"/></w:drawing></w:r>'),
      {"d1": ("diagramData", DIAGRAM)}, "- Harbour master"),
     (paragraph(run("Speed ") + FRACTION + run(" m")), {}, r"Speed $\frac{d}{t}$ m"),
