@@ -67,8 +67,9 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 def eml(data: bytes) -> ParsedFile:
     """Mail: subject, sender, recipients and date; the plain text, or the HTML if the plain text lacks one of
-    its numbers or half of its words; earlier messages that it quotes, below their author and date;
-    attachments and messages, forwarded or attached; invitations
+    its numbers or half of its words; earlier messages that it quotes, below their author and date, if a
+    program in English, German, French, Spanish, Italian, Dutch, Portuguese or a language of Scandinavia
+    introduces each of them; attachments and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
     and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read

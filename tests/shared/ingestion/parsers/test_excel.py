@@ -167,7 +167,8 @@ def test_the_text_of_a_cell_is_what_excel_shows():
     assert struck == "| Fee |\n| --- |\n| ~~9~~ |"
     # Runs of a struck cell, of which one has properties of its own, as inline and as shared texts.
     runs = "<r><t>9 </t></r><r><rPr><b/></rPr><t>7</t></r>"
-    files = members(file_of([["x"]], lambda sheet: setattr(sheet["A1"], "font", Font(strike=True))))
+    made = file_of([["x"]], lambda sheet: setattr(sheet["A1"], "font", Font(strike=True)))
+    files: dict[str, Any] = {**members(made)}
     sheet, shared = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
     style = 's="1" t="inlineStr"><is>'
     files[sheet] = (
