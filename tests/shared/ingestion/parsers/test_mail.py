@@ -88,6 +88,7 @@ THREADS = [
     ("---------- Forwarded message ---------\nFrom: B 7 <b@a.example>\nDate: 4 May\nSubject: Kiln\nTo: Ada"
      "\n\nHot.", "\n## B 7 <b@a.example>, 4 May\n\nSubject: Kiln\nTo: Ada\n\nHot."),
     ("On 4 May Ben <b@a.example> wrote:\n\nEight?", "\n## On 4 May Ben <b@a.example> wrote\n\n\nEight?"),
+    ("Nine.\n> From: Ben\n> Sent: May 3\n> \n> Eight?", "Nine.\n\n## Ben, May 3\n\n\nEight?"),
     # A line with a text is no divider.
     ("--- Total: 12,400 EUR ---\n\nOn 4 May Ben wrote:\n> Total?",
      "--- Total: 12,400 EUR ---\n\n\n## On 4 May Ben wrote\n\nTotal?"),
@@ -113,7 +114,8 @@ THREADS = [
         "From: 8\nTo: 12\nSent: 4.5.2027\n\nOn Friday.", "From: 10.0.0.1\nData: 12 MB\n\nOn Friday.",
         "Trains.\nFrom: Oslo\nSent: May 3\nTo: Ada\n\nOn Friday.",
         "From: Oslo\n\nSent: May 3\n\nOn Friday.", "| From: | Oslo |\n| Sent: | May 3 |\n\nOn Friday.",
-        "```\nFrom: Ben\nSent: May 3\n\nEight?\n```\nNine.",
+        "```\n\nFrom: Ben\nSent: May 3\n\nEight?\n```\nNine.", "To: Ada\nSent: May 3\n\nOn Friday.",
+        "From: Ben | Oslo\nSent: May 3\n\nOn Friday.",
     )],
 ]  # fmt: skip
 
