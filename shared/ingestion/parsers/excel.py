@@ -1,9 +1,10 @@
 """Parser of Excel files: cells as Excel shows them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from lxml import etree
@@ -42,6 +43,8 @@ from shared.text.normalize import one_line
 
 MAIN_PART = "xl/workbook.xml"
 FORMULA_CHARACTERS = 100
+# So many sheets and rows of each are read for the language of a file without shared texts.
+SAMPLE_SHEETS, SAMPLE_ROWS = 5, 100
 _SHEET_PARTS = ("col", "row", "mergeCell", "drawing", "oleObject", "headerFooter")
 _DRAWN = [f"{{*}}{name}" for name in ("pic", "contentPart", "txBody", "chart", "relIds")]
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
@@ -70,15 +73,16 @@ class _Book:
         self._from_1904 = attribute(child(self._root, "workbookPr"), "date1904") in ("1", "true")
         # Headers and footers of the sheets before, most of which repeat.
         self._margins = set[str]()
-        # Texts of several fonts, by index, keep theirs.
-        self._rich = set[int]()
+        # Texts of several fonts, which keep theirs, by index; as they are in a struck cell.
+        self._rich: dict[int, str] = {}
         self._texts = self._shared_texts()
         # The font and the format code of each cell style, by the number of the style.
         self._fonts: dict[str, str] = {}
         self._codes: dict[str, str] = {}
         # The styles of struck cells.
         self._struck = set[str]()
-        self._separators = separators_of(self._codes.values(), self._texts, self._read_styles())
+        languages = self._read_styles()
+        self._separators = separators_of(self._codes.values(), self._sample(), languages)
         self._rich_values = rich_values(package, self._part)
         self._cells = self._values = self._formulas = self._pictures = self._objects = self._hidden = 0
 
@@ -115,12 +119,27 @@ class _Book:
         texts: list[str] = []
         for item in self._stream(part, "si"):
             if child(item, "r") is not None:
-                self._rich.add(len(texts))
+                self._rich[len(texts)] = _rich_text(item, is_struck=True)
             texts.append(_rich_text(item))
         return texts
 
+    def _sample(self) -> Iterable[str]:
+        """The texts that tell the language of the file: shared ones, or those of the first rows."""
+        if self._texts:
+            return self._texts
+        parts = [part for kind, part in self._package.targets(self._part).values() if kind == "worksheet"]
+        cells = (
+            cell
+            for part in parts[:SAMPLE_SHEETS]
+            if self._package.has(part)
+            for row in islice(self._stream(part, "row"), SAMPLE_ROWS)
+            for cell in row.iterchildren("{*}c")
+        )
+        return (_rich_text(inline) for cell in cells if (inline := child(cell, "is")) is not None)
+
     def _read_styles(self) -> list[str]:
-        """The language of the program by the name of the normal style, if any."""
+        """The language of the program by the name of the normal style, if any. Fills the fonts, the codes and
+        the struck ones of the styles."""
         part = self._package.target(self._part, "styles")
         if not part or not self._package.has(part):
             return []
@@ -215,7 +234,8 @@ class _Book:
             column = _column(letters) if letters else column + 1
             text, is_typed = self._shown(cell)
             if text:
-                row[column] = struck(text) if cell.get("s", "0") in self._struck else text
+                is_struck = cell.get("s", "0") in self._struck and not self._is_rich(cell)
+                row[column] = struck(text) if is_struck else text
                 if is_typed:
                     sheet.typed.add(number)
         if row:
@@ -228,8 +248,9 @@ class _Book:
         code, font = self._codes.get(style, ""), self._fonts.get(style)
         if kind == "inlineStr":
             inline = child(cell, "is")
-            text = "" if inline is None else _rich_text(inline)
-            font = font if child(inline, "r") is None else None
+            is_rich = self._is_rich(cell)
+            text = "" if inline is None else _rich_text(inline, is_struck=is_rich and style in self._struck)
+            font = None if is_rich else font
         elif not text:
             if (formula := child(cell, "f")) is not None and kind != "str":
                 self._formulas += 1
@@ -242,7 +263,7 @@ class _Book:
             if not text.isdecimal() or int(text) >= len(self._texts):
                 raise UnreadableDocument
             index = int(text)
-            text = self._texts[index]
+            text = (self._rich if index in self._rich and style in self._struck else self._texts)[index]
             font = font if index not in self._rich else None
         elif kind == "b":
             return ("TRUE" if text.strip() == "1" else "FALSE"), True
@@ -259,6 +280,12 @@ class _Book:
         elif kind == "str":
             text = unescaped(text)
         return shown_text(symbols(text, font), code), False
+
+    def _is_rich(self, cell: Any) -> bool:
+        """Whether the text of the cell has fonts of its own."""
+        if cell.get("t") == "inlineStr":
+            return child(child(cell, "is"), "r") is not None
+        return cell.get("t") == "s" and int(getattr(child(cell, "v"), "text", "")) in self._rich
 
     def _rich_value(self, number: str, text: str) -> str:
         """The text of a rich value, in place of the error that the cell has for older programs."""
@@ -308,8 +335,9 @@ class _Book:
                 yield text
 
 
-def _rich_text(item: Any) -> str:
-    """The text of runs, without the pronunciation of Asian characters."""
+def _rich_text(item: Any, *, is_struck: bool = False) -> str:
+    """The text of runs, without the pronunciation of Asian characters. `is_struck`: of runs without
+    properties, which are those of the cell."""
     text = ScriptedText()
     for element in item:
         name = local(element)
@@ -320,9 +348,9 @@ def _rich_text(item: Any) -> str:
             aligned = value(properties, "vertAlign")
             content = child(element, "t")
             kind = {"superscript": "sup", "subscript": "sub"}.get(aligned or "", "")
-            kind = "del" if is_on(properties, "strike") else kind
             stored = unescaped((content.text if content is not None else None) or "")
-            text.add(symbols(stored, value(properties, "rFont")), kind)
+            of_run = is_struck if properties is None else is_on(properties, "strike")
+            text.add(symbols(stored, value(properties, "rFont")), kind, of_run)
     return text.text()
 
 

@@ -10,7 +10,7 @@ from shared.ingestion.parsers.html_forms import write_fields
 from shared.ingestion.parsers.html_formulas import formula
 from shared.ingestion.parsers.html_lists import write_numbers
 from shared.ingestion.parsers.html_tables import write_table
-from shared.ingestion.parsers.html_text import line_of, replace, text_of
+from shared.ingestion.parsers.html_text import INLINE, line_of, replace, text_of
 from shared.ingestion.parsers.parsed_file import counted, description
 from shared.text.superscripts import script
 
@@ -34,16 +34,17 @@ _HIDDEN = etree.XPath(
 # Words whose style stands for an element, and the numbers of notes in a text.
 _STYLED = {
     tag: etree.XPath(
-        f".//*[self::span or self::a or self::font][not(.//{tag} or ancestor::{tag})][{condition}]",
+        f".//*[self::span or self::a or self::font][{condition}][not(.//{tag} or ancestor::{tag})]",
         namespaces=_NAMESPACES,
     )
     for tag, condition in {
         "sup": "re:test(@style, 'vertical-align\\s*:\\s*super') or contains(@role, 'doc-noteref')"
         " or contains(@*[name()='epub:type'], 'noteref')",
         "sub": "re:test(@style, 'vertical-align\\s*:\\s*sub\\b')",
-        "del": "contains(@style, 'line-through')",
     }.items()
 }
+_STRUCK = etree.XPath(".//*[re:test(@style, 'line-through', 'i')]", namespaces=_NAMESPACES)
+_STRIKES = ("del", "s", "strike")
 # They keep their place in the table.
 _INVISIBLE_CELLS = etree.XPath(f".//*[(self::td or self::th) and {_INVISIBLE}]", namespaces=_NAMESPACES)
 
@@ -66,11 +67,13 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
         cell.tag = tag
     for math in list(root.iter("math")):
         replace(math, formula(math))
+    _strike_styled(root)
     _name_styled(root)
     for element in reversed(list(root.iter("sup", "sub"))):
         replace(element, script(element.tag, text_of(element), _before(element)))
     write_fields(root)
-    for struck in root.iter("del", "s", "strike"):
+    for struck in root.iter(*_STRIKES):
+        etree.strip_tags(struck, *_STRIKES)
         if not struck.tail and struck.getnext() is not None:
             struck.tail = " "
     pictures = [
@@ -94,10 +97,37 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
 
 
 def _name_styled(root: Any) -> None:
-    """Rename the elements whose style raises, lowers or strikes their text, and the numbers of notes."""
+    """Rename the elements whose style raises or lowers their text, and the numbers of notes."""
     for tag, styled in _STYLED.items():
         for element in styled(root):
             element.tag = tag
+
+
+def _strike_styled(root: Any) -> None:
+    """Put the elements whose style strikes their text within an element del, or the contents of blocks, which
+    keep their place. Text beside blocks within a struck block is not marked."""
+    seen = set[Any]()
+    for element in _STRUCK(root):
+        if element in seen:
+            continue
+        within = list(element.iter())
+        seen.update(within)
+        if element.tag in INLINE:
+            struck = etree.Element("del")
+            element.addprevious(struck)
+            struck.tail, element.tail = element.tail, None
+            struck.append(element)
+            continue
+        for block in within:
+            if _is_block(block) and not any(map(_is_block, block.iterdescendants())):
+                struck = etree.Element("del")
+                struck.text, block.text = block.text, None
+                struck.extend(list(block))
+                block.append(struck)
+
+
+def _is_block(element: Any) -> bool:
+    return element.tag not in INLINE and bool(element.text or len(element))
 
 
 def notes_on(unread: Counter[str]) -> list[str]:

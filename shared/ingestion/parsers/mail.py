@@ -57,19 +57,19 @@ PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json", "eml", "mbox"}
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _WORDS = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_]+")
 _PROPERTY = re.compile(
-    rf"(?P<name>{'|'.join(EVENT)})(?:;TZID=\"?(?P<zone>[^;:\"]+)\"?|;[^:;]*)*:(?P<value>.*\S)", re.IGNORECASE
+    rf"(?P<name>{'|'.join(EVENT)})(?:;TZID=\"?(?P<zone>[^;:\"]+)\"?|;(?!TZID=)[^:;]*)*:(?P<value>.*\S)",
+    re.IGNORECASE,
 )
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?(?=,|$)")
 _TIMES = {"DTSTART", "DTEND", "EXDATE"}
-# The end of a line within a paragraph (RFC 3676), other than that above a signature.
-_FLOWED = re.compile(r"(?<!^--) \r?\n(?:>+ ?)?", re.MULTILINE)
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
     """Mail: subject, sender, recipients and date; the plain text, or the HTML if the plain text lacks one of
-    its numbers or half of its words; earlier messages that it quotes, below their author and date;
-    attachments and messages, forwarded or attached; invitations
+    its numbers or half of its words; earlier messages that it quotes, below their author and date, if a
+    program in English, German, French, Spanish, Italian, Dutch, Portuguese or a language of Scandinavia
+    introduces each of them; attachments and messages, forwarded or attached; invitations
 
     Noted: attachments that cannot be read, pictures and sound among them; encrypted messages; pictures, sound
     and embedded pages of HTML, also where the plain text is read; HTML beside it that cannot be read
@@ -110,6 +110,9 @@ class _Unread:
 class _BoundedHeaders(EmailPolicy):
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
+        if not value.isascii():
+            # Bytes without an encoded word.
+            value = _by_charset(value.encode("ascii", "surrogateescape"), None)
         if name.lower().startswith("content-"):
             # A parsed header: the library would parse a text at each of some ten accesses.
             value = re.sub(r"[\r\n]+", "", value)[:MAX_PART_HEADER]
@@ -119,9 +122,6 @@ class _BoundedHeaders(EmailPolicy):
                 return name, self.header_factory(name, value)
             except MALFORMED:
                 return name, ""
-        if not value.isascii():
-            # Bytes without an encoded word.
-            value = _by_charset(value.encode("ascii", "surrogateescape"), None)
         if len(value) <= MAX_HEADER:
             return name, value
         # A list of addresses ends with a whole one.
@@ -241,10 +241,28 @@ def _body(part: MIMEPart, unread: _Unread) -> str:
     if part.get_content_type() != "text/html":
         # Apple Mail breaks lines within words.
         is_broken = str(part.get_param("delsp")).lower() == "yes"
-        return _FLOWED.sub("", _decoded(part)) if is_broken else _decoded(part)
+        return _joined(_decoded(part)) if is_broken else _decoded(part)
     text, elements = markdown(_decoded(part))
     unread.elements += elements
     return text
+
+
+def _joined(text: str) -> str:
+    """The text of lines that a space at their end joins with the next line (RFC 3676), without that space.
+    Lines of another depth of quotation, empty lines and the line above a signature begin a new line."""
+    made, flows = list[str](), None
+    for line in re.split(r"\r?\n", text):
+        marks = line[: len(line) - len(line.lstrip(">"))]
+        # A space may be added in front of the content.
+        content = line[len(marks) :].removeprefix(" ")
+        is_broken = content.endswith(" ") and content != "-- "
+        own = content[:-1] if is_broken else content
+        if flows == marks and content not in ("", "-- "):
+            made[-1] += own
+        else:
+            made.append(f"{marks} {own}" if marks else own)
+        flows = marks if is_broken else None
+    return "\n".join(made)
 
 
 def _events(calendar: str) -> str:

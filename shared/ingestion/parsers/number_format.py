@@ -129,6 +129,15 @@ def general(value: float) -> str:
 
 
 @lru_cache(1000)
+def is_percentage(code: str) -> bool:
+    """Whether the format shows numbers as percentages. Parts of it that show no number may differ."""
+    of_numbers = [
+        tokens for _, tokens in _sections(code) if {"digit", "general"} & {kind for kind, _ in tokens}
+    ]
+    return bool(of_numbers) and all(("mark", "%") in tokens for tokens in of_numbers)
+
+
+@lru_cache(1000)
 def _plain(code: str) -> tuple[str, int, str] | None:
     """(grouping, decimals, suffix) of the common formats, such as #,##0.00, which need no more."""
     match = re.fullmatch(r"(#,##)?0(?:\.(0+))?(%?)", code)

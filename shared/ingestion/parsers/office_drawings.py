@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
-from shared.ingestion.parsers.number_format import Separators, shown_number
+from shared.ingestion.parsers.number_format import Separators, is_percentage, shown_number
 from shared.ingestion.parsers.office_equations import equation
-from shared.ingestion.parsers.office_xml import Package, attribute, child, local, unescaped, value
+from shared.ingestion.parsers.office_xml import Package, attribute, child, is_on, local, unescaped, value
 from shared.ingestion.parsers.parsed_file import description
 from shared.ingestion.parsers.symbol_fonts import symbols
 from shared.text.normalize import one_line
@@ -21,21 +22,28 @@ _PLACEHOLDERS = {
     "slidenum", "VALUE", "XVALUE", "YVALUE", "BUBBLESIZE", "PERCENTAGE", "CATEGORYNAME", "SERIESNAME",
     "CELLRANGE", "CELLREF",
 }  # fmt: skip
+# The digits of the format General.
+_PERCENTAGE = "0.########%"
 
 
 class ScriptedText:
     """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs, and
-    ~~ around struck words."""
+    ~~ around struck words, scripts among them."""
 
     def __init__(self) -> None:
-        self._text = ""
+        # The text before struck words, and these.
+        self._before = self._text = ""
         self._kind = self._content = ""
+        self._is_struck = False
 
-    def add(self, text: str, kind: str = "") -> None:
-        """kind: "sup", "sub", "del" or ""."""
-        if kind != self._kind:
+    def add(self, text: str, kind: str = "", is_struck: bool = False) -> None:
+        """kind: "sup", "sub" or ""."""
+        if kind != self._kind or is_struck != self._is_struck:
             self._end_script()
             self._kind = kind
+        if is_struck != self._is_struck:
+            self._end_struck()
+            self._is_struck = is_struck
         if kind:
             self._content += text
         else:
@@ -43,14 +51,17 @@ class ScriptedText:
 
     def text(self) -> str:
         self._end_script()
-        return self._text
+        self._end_struck()
+        return self._before
 
     def _end_script(self) -> None:
-        if self._kind == "del":
-            self._text += struck(self._content)
-        elif self._kind:
-            self._text += script(self._kind, self._content, self._text[-3:])
+        if self._kind:
+            self._text += script(self._kind, self._content, (self._text or self._before)[-3:])
         self._kind = self._content = ""
+
+    def _end_struck(self) -> None:
+        self._before += struck(self._text) if self._is_struck else self._text
+        self._text, self._is_struck = "", False
 
 
 def struck(text: str) -> str:
@@ -96,13 +107,8 @@ def _drawn_text(paragraph: Any) -> str:
             content = child(run, "t")
             text.add(
                 _in_font(unescaped((content.text if content is not None else None) or ""), properties),
-                "del"
-                if (attribute(properties, "strike") or "noStrike") != "noStrike"
-                else "sup"
-                if baseline > 0
-                else "sub"
-                if baseline < 0
-                else "",
+                "sup" if baseline > 0 else "sub" if baseline < 0 else "",
+                (attribute(properties, "strike") or "noStrike") != "noStrike",
             )
         elif name == "br":
             text.add(" ")
@@ -145,14 +151,14 @@ def chart(root: Any, separators: Separators) -> str:
     heading = "" if title is None else one_line(" ".join(drawn_paragraphs(title)) or _first_value(title))
     categories: dict[int, str] = {}
     names, series = list[str](), list[dict[int, str]]()
-    for one in plot.iter("{*}ser"):
-        points = _points(one, separators, "val", "yVal")
+    for one, code in _series(plot):
+        points = _points(one, separators, code, "val", "yVal")
         categories |= {
             key: text
-            for key, text in _points(one, separators, "cat", "xVal").items()
+            for key, text in _points(one, separators, "General", "cat", "xVal").items()
             if key not in categories
         }
-        sizes = _points(one, separators, "bubbleSize")
+        sizes = _points(one, separators, "General", "bubbleSize")
         name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
         for label, column in ((name, points), (f"{name} (size)", sizes)):
             if column:
@@ -192,16 +198,41 @@ def chart(root: Any, separators: Separators) -> str:
     return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
 
 
-def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
-    """The stored points of a dimension of a series, by index. Categories may have several levels."""
+def _series(plot: Any) -> Iterator[tuple[Any, str]]:
+    """The series of a chart, each with the format of its values that have the format General."""
+    axes = {value(axis, "axId"): axis for axis in plot.iter("{*}valAx")}
+    for group, of_group in groupby(plot.iter("{*}ser"), key=lambda series: series.getparent()):
+        ids = [attribute(axis, "val") for axis in group.iterchildren("{*}axId")]
+        # The first axis of points has their x values. A stacked share of 100 % has the format of the axis.
+        axis = next((axes[id_] for id_ in reversed(ids) if id_ in axes), None)
+        axis = None if value(group, "grouping") == "percentStacked" else axis
+        common = child(group, "dLbls")
+        for series in of_group:
+            own = child(series, "dLbls")
+            yield series, _general_format(common if own is None else own, axis)
+
+
+def _general_format(labels: Any, axis: Any) -> str:
+    """The format of values in General: in percent where the labels that show them, or else their axis, have
+    such a format of their own. Other formats may hide or round values."""
+    shows_values = is_on(labels, "showVal") and not is_on(labels, "showPercent")
+    for place in (labels if shows_values else None, axis):
+        format_ = child(place, "numFmt")
+        if attribute(format_, "sourceLinked", "1") in ("0", "false"):
+            return _PERCENTAGE if is_percentage(attribute(format_, "formatCode") or "") else "General"
+    return "General"
+
+
+def _points(series: Any, separators: Separators, in_general: str, *names: str) -> dict[int, str]:
+    """The stored points of a dimension of a series, by index. Categories may have several levels.
+    `in_general`: the format of values in General."""
     points: dict[int, str] = {}
     for name in names:
         dimension = child(series, name)
         if dimension is None:
             continue
         code = next((code.text for code in dimension.iter("{*}formatCode")), None) or "General"
-        if code == "General" and name in ("val", "yVal"):
-            code = _label_format(series)
+        code = in_general if code == "General" else code
         for point in dimension.iter("{*}pt"):
             index, text = int(point.get("idx", 0)), _first_value(point)
             own_code = point.get("formatCode") or code
@@ -211,19 +242,6 @@ def _points(series: Any, separators: Separators, *names: str) -> dict[int, str]:
             # The first level is the innermost.
             points[index] = f"{text} {points[index]}" if index in points else text
     return points
-
-
-def _label_format(series: Any) -> str:
-    """The format of the labels of a series, or percent in full for that of its axis, if it is their own."""
-    group = series.getparent()
-    ids = {attribute(axis, "val") for axis in group.iterchildren("{*}axId")}
-    axes = [axis for axis in group.itersiblings("{*}valAx") if value(axis, "axId") in ids]
-    for place in (child(series, "dLbls"), child(group, "dLbls"), *axes):
-        format_ = child(place, "numFmt")
-        if attribute(format_, "sourceLinked", "1") in ("0", "false"):
-            code = attribute(format_, "formatCode") or "General"
-            return code if place not in axes else "0.####%" if "%" in code else "General"
-    return "General"
 
 
 def _first_value(element: Any) -> str:

@@ -69,6 +69,7 @@ def _header(lines: Sequence[Line], below: Line, columns: _Columns) -> list[Line]
         at = next((at for at in levels if abs(at - line.baseline) < line.height / 2), line.baseline)
         levels.setdefault(at, []).append(line)
     names, values, lowest = list[str](), list[Line](), below
+    placed_below: _Placed = ()
     for level, row in sorted(levels.items()):
         cells = sorted((cell for line in row for cell in line.cells), key=lambda cell: cell.left)
         placed = _placed(cells, columns, row[0].height)
@@ -80,8 +81,10 @@ def _header(lines: Sequence[Line], below: Line, columns: _Columns) -> list[Line]
             not 0 < level - below.baseline < distance
             or len(levels) > MAX_ROWS
             or not placed
-            or (is_part and 0 in placed[0][0] and len(cells) == 1)
-            or (len(cells) == 1 and not names)
+            or (
+                len(cells) == 1
+                and not (names and _is_first_line(placed[0], placed_below, columns, row[0].height / 4))
+            )
             or (row[0].size or 0) > 1.1 * (below.size or 0)
             or (is_value and (names or any(len(of) > 1 for of, _ in placed)))
         ):
@@ -90,11 +93,24 @@ def _header(lines: Sequence[Line], below: Line, columns: _Columns) -> list[Line]
             values.insert(0, _line(row[-1], [(of[0], cell.text) for of, cell in placed], columns))
         else:
             lowest = lowest if names else row[-1]
-            names = _joined(names, placed, columns, row[0].height)
+            names, placed_below = _joined(names, placed, columns, row[0].height), placed
         below = replace(row[-1], baseline=level)
     if names and sum(map(bool, names)) < max(2, len(columns) - 1):
         return []
     return ([_line(lowest, [*enumerate(names)], columns)] if names else []) + values
+
+
+def _is_first_line(
+    single: tuple[Sequence[int], Cell], below: _Placed, columns: _Columns, tolerance: float
+) -> bool:
+    """Whether a single cell is the first line of a name below it, and no caption or unit of the table: it is
+    no wider than the column and that name."""
+    of, cell = single
+    edges = [columns[of[0]], *((name.left, name.right) for at, name in below if of[0] in at)]
+    left, right = min(left for left, _ in edges), max(right for _, right in edges)
+    is_within = left - tolerance <= cell.left and cell.right <= right + tolerance
+    is_caption = cell.text.startswith("(") or cell.text.endswith(":")
+    return of[0] > 0 and is_within and not is_caption
 
 
 def _line(line: Line, texts: Sequence[tuple[int, str]], columns: _Columns) -> Line:

@@ -45,7 +45,7 @@ from shared.ingestion.parsers.word_elements import (
     texts_of_fields,
 )
 from shared.ingestion.parsers.word_numbering import Numbering
-from shared.ingestion.parsers.word_styles import Style, font_and_hiding, is_bold, styles_of
+from shared.ingestion.parsers.word_styles import Style, font_of, styles_of, switches_of
 from shared.text.normalize import one_line
 from shared.text.roman_numerals import roman
 from shared.text.superscripts import script
@@ -225,7 +225,7 @@ class _Document:
 
     def _is_bold(self, paragraph: Any, style: Style) -> bool:
         runs = (run for run in inlines(paragraph) if "".join(run.itertext()).strip())
-        return all(is_bold(child(run, "rPr"), self._styles, style) for run in runs)
+        return all(switches_of(child(run, "rPr"), self._styles, style).get("b") for run in runs)
 
     def _number(self, properties: Any, style_id: str, style: Style) -> str | None:
         list_id = value(child(properties, "numPr"), "numId") or style.list_id
@@ -310,28 +310,29 @@ class _Document:
         self, run: Any, of_paragraph: Style, text: ScriptedText, of_fields: Mapping[Any, str]
     ) -> None:
         properties = child(run, "rPr")
-        font, is_hidden = font_and_hiding(properties, self._styles, of_paragraph)
-        if is_hidden:
+        font = font_of(properties, self._styles, of_paragraph)
+        switches = switches_of(properties, self._styles, of_paragraph)
+        if switches.get("vanish"):
             return
-        is_struck = is_on(properties, "strike") or is_on(properties, "dstrike")
-        kind = "del" if is_struck else self._raised(run, properties)
+        is_struck = bool(switches.get("strike") or switches.get("dstrike"))
+        kind = self._raised(run, properties)
         for element in run:
             name = local(element)
             if element in of_fields:
                 # Fields whose result Word does not store.
                 of_field = of_fields[element]
-                text.add(of_field, "" if of_field.startswith("$") else kind)
+                text.add(of_field, "" if of_field.startswith("$") else kind, is_struck)
                 self._equations += of_field == "" and name == "instrText"
             elif name == "t":
-                text.add(symbols(element.text or "", font), kind)
+                text.add(symbols(element.text or "", font), kind, is_struck)
             elif name in ("tab", "ptab"):
                 text.add("\t")
             elif name in ("br", "cr"):
                 text.add("\n")
             elif name == "noBreakHyphen":
-                text.add("-", kind)
+                text.add("-", kind, is_struck)
             elif name in ("sym", "symEx"):
-                text.add(symbol(element), kind)
+                text.add(symbol(element), kind, is_struck)
             elif name in ("footnoteReference", "endnoteReference"):
                 self._add_note(element, name.removesuffix("Reference"), text)
             elif name == "commentReference":

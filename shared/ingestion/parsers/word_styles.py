@@ -2,27 +2,28 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shared.ingestion.parsers.office_xml import attribute, child, is_on, value
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _TITLE_STYLES = {"title": 1, "subtitle": 2}
+# Properties of characters that are on or off.
+SWITCHES = ("vanish", "b", "strike", "dstrike")
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
     """heading: its level from 1, if it is a heading's. list_id, level: of its automatic number. raised:
-    "sup", "sub" or "". is_hidden, is_bold: None where no style says it."""
+    "sup", "sub" or "". switches: those of SWITCHES that it states."""
 
     heading: int | None = None
     list_id: str | None = None
     level: int | None = None
     raised: str = ""
     font: str | None = None
-    is_hidden: bool | None = None
-    is_bold: bool | None = None
+    switches: dict[str, bool] = field(default_factory=dict)
 
 
 def styles_of(root: Any) -> dict[str, Style]:
@@ -34,7 +35,8 @@ def styles_of(root: Any) -> dict[str, Style]:
 
 
 def _style(id_: str, elements: dict[str, Any]) -> Style:
-    heading = list_id = level = raised = font = is_hidden = is_bold = None
+    heading = list_id = level = raised = font = None
+    switches: dict[str, bool] = {}
     seen = set[str]()
     while id_ in elements and id_ not in seen:
         seen.add(id_)
@@ -52,8 +54,7 @@ def _style(id_: str, elements: dict[str, Any]) -> Style:
             level = int(of_style) if of_style.isdecimal() else None
         raised = raised or value(characters, "vertAlign")
         font = font or _font(characters)
-        is_hidden = _switch(characters, "vanish") if is_hidden is None else is_hidden
-        is_bold = _switch(characters, "b") if is_bold is None else is_bold
+        switches = _switches(characters) | switches
         id_ = value(element, "basedOn") or ""
     return Style(
         heading if heading and heading < 10 else None,
@@ -61,23 +62,14 @@ def _style(id_: str, elements: dict[str, Any]) -> Style:
         level,
         {"superscript": "sup", "subscript": "sub"}.get(raised or "", ""),
         font,
-        is_hidden,
-        is_bold,
+        switches,
     )
 
 
-def font_and_hiding(
-    properties: Any, styles: Mapping[str, Style], of_paragraph: Style
-) -> tuple[str | None, bool]:
-    """The font of a run, and whether it is hidden, by its own properties and its styles."""
-    if properties is None:
-        return of_paragraph.font, bool(of_paragraph.is_hidden)
+def font_of(properties: Any, styles: Mapping[str, Style], of_paragraph: Style) -> str | None:
+    """The font of a run, by its own properties and its styles."""
     own = styles.get(value(properties, "rStyle") or "", of_paragraph)
-    hidden = (_switch(properties, "vanish"), own.is_hidden, of_paragraph.is_hidden)
-    return (
-        _font(properties) or own.font or of_paragraph.font,
-        next((is_hidden for is_hidden in hidden if is_hidden is not None), False),
-    )
+    return _font(properties) or own.font or of_paragraph.font
 
 
 def _font(properties: Any) -> str | None:
@@ -85,12 +77,11 @@ def _font(properties: Any) -> str | None:
     return attribute(fonts, "ascii") or attribute(fonts, "hAnsi")
 
 
-def is_bold(properties: Any, styles: Mapping[str, Style], of_paragraph: Style) -> bool:
-    """Whether a run is bold, by its own properties and its styles."""
+def switches_of(properties: Any, styles: Mapping[str, Style], of_paragraph: Style) -> dict[str, bool]:
+    """The switches that a run states by its own properties and its styles."""
     own = styles.get(value(properties, "rStyle") or "", of_paragraph)
-    stated = (_switch(properties, "b"), own.is_bold, of_paragraph.is_bold)
-    return next((each for each in stated if each is not None), False)
+    return of_paragraph.switches | own.switches | _switches(properties)
 
 
-def _switch(properties: Any, name: str) -> bool | None:
-    return None if child(properties, name) is None else is_on(properties, name)
+def _switches(properties: Any) -> dict[str, bool]:
+    return {name: is_on(properties, name) for name in SWITCHES if child(properties, name) is not None}

@@ -138,6 +138,7 @@ def cells(*contents: str) -> str:
 
 SUPERSCRIPT = '<r><rPr><vertAlign val="superscript"/></rPr><t>3</t></r>'
 STRUCK = "<r><rPr><strike/></rPr><t>9 </t></r>"
+STRUCK_SCRIPT = '<r><rPr><strike/><vertAlign val="superscript"/></rPr><t>6</t></r>'
 SYMBOL = '<r><rPr><rFont val="Symbol"/></rPr><t>m</t></r>'
 ROW = '<row r="{}"><c r="{}" t="str"><v>{}</v></c></row>'
 CONTENTS = [
@@ -146,6 +147,7 @@ CONTENTS = [
     (cells(f't="inlineStr"><is><r><t>5 </t></r>{SYMBOL}<r><t>g</t></r></is>'), "| 5 μg |"),
     (cells('t="inlineStr"><is><t>two_x000D_lines_x005F_</t></is>'), "| two lines_ |"),
     (cells(f't="inlineStr"><is>{STRUCK}<r><t>7</t></r></is>'), "| ~~9~~ 7 |"),
+    (cells(f't="inlineStr"><is><r><rPr><strike/></rPr><t>10</t></r>{STRUCK_SCRIPT}</is>'), "| ~~10⁶~~ |"),
     (cells("><v>-0.0</v>"), "| 0 |"),
     (cells('t="str"><v>two_x000D_lines</v>'), "| two lines |"),
     # A number of a row that is no decimal; a row in two parts.
@@ -163,6 +165,23 @@ def test_the_text_of_a_cell_is_what_excel_shows():
     assert text_of(file_of([["m"]], in_symbol)) == "| μ |\n| --- |"
     struck = text_of(file_of([["Fee"], [9]], lambda sheet: setattr(sheet["A2"], "font", Font(strike=True))))
     assert struck == "| Fee |\n| --- |\n| ~~9~~ |"
+    # Runs of a struck cell, of which one has properties of its own, as inline and as shared texts.
+    runs = "<r><t>9 </t></r><r><rPr><b/></rPr><t>7</t></r>"
+    made = file_of([["x"]], lambda sheet: setattr(sheet["A1"], "font", Font(strike=True)))
+    files: dict[str, Any] = {**members(made)}
+    sheet, shared = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
+    style = 's="1" t="inlineStr"><is>'
+    files[sheet] = (
+        f"<worksheet {NAMESPACES}>{cells(f'{style}{runs}</is>', f'{style}<t>8</t></is>')}</worksheet>"
+    )
+    assert text_of(archive(files)).startswith("| ~~9~~ 7 | ~~8~~ |")
+    content = cells('s="1" t="s"><v>0</v>', 's="0" t="s"><v>0</v>')
+    files[sheet] = f"<worksheet {NAMESPACES}>{content}</worksheet>"
+    files[shared] = f"<sst><si>{runs}</si></sst>"
+    related = "xl/_rels/workbook.xml.rels"
+    link = '<Relationship Id="x" Type="http://x/relationships/sharedStrings" Target="sharedStrings.xml"/>'
+    files[related] = files[related].decode().replace("</Relationships>", f"{link}</Relationships>")
+    assert text_of(archive(files)).startswith("| ~~9~~ 7 | 9 7 |")
     unknown = xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>')))
     assert unknown.notes == ["1 symbol of a special font could not be read."]
 
@@ -175,6 +194,9 @@ def test_numbers_have_the_separators_of_the_program():
     for change, shown in ((in_german, "2.180 | 0,5"), (lambda _: None, "2180 | 0.5")):
         text = text_of(file_of([["Umsatz", "Anteil"], [2180, 0.5]], code, change))
         assert text.splitlines()[2] == f"| {shown} |"
+    # The language of inline texts, also without a style.
+    header = ["Die Kosten der Abteilung", "sind nicht gestiegen und werden für das Jahr erwartet"]
+    assert text_of(file_of([header, [2180, 0.5]], code)).splitlines()[2] == "| 2.180 | 0,5 |"
 
 
 def test_charts_and_text_boxes_are_read_and_pictures_noted():

@@ -12,7 +12,17 @@ CASES = {
     "<b>12</b>.<b>50</b> <span>E</span><i>-42</i>": "12.50 E-42",
     "5 <del>May</del><ins>June</ins>": "5 ~~May~~ June",
     "<span style='text-decoration: line-through'>9</span> 7": "~~9~~ 7",
+    "<span style='TEXT-DECORATION: LINE-THROUGH'>9 <del>8</del> <s>6</s> 5</span> 7": "~~9 8 6 5~~ 7",
+    "<p style=text-decoration:line-through>9 <b>8</b><br>6</p><p>7": "~~9 8\n6~~\n\n7",
+    "<table><tr><th>A<th>B<tr><td style=text-decoration:line-through>9<td>7</table>":
+        "| A | B |\n|-|\n| ~~9~~ | 7 |",
+    "<table><tr><th>A<th>B<tr style=text-decoration:line-through><td><p>9<td>7</table>":
+        "| A | B |\n|-|\n| ~~9~~ | ~~7~~ |",
+    "<ul><li style=text-decoration:line-through>9<li>7</ul>": "- ~~9~~\n- 7",
+    "10<span style='vertical-align: super; text-decoration: line-through'>6</span>": "10~~⁶~~",
+    "<s>10<sup>6</sup></s> N": "~~10⁶~~ N",
     "10<span style='vertical-align: super'>6</span>, H<span style='vertical-align:sub'>2</span>O": "10⁶, H₂O",
+    "5<span style='vertical-align: sublime'>2</span>": "52",
     "Fee 12<a epub:type=noteref>1</a>, 13<a role=doc-noteref><sup>2</sup></a>": "Fee 12¹, 13²",
     # Tables
     "<table><caption>Prices</caption><tr><th>A<th>B<tr><td>1<td>2</table>":

@@ -1,6 +1,7 @@
 """Messages and archives of messages, written by the standard library, and broken ones."""
 
 import mailbox
+import re
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
@@ -73,9 +74,49 @@ THREADS = [
      "Nine.\n\n\n## On 4 May Ben <b@a.example> wrote\n\n\nEight?\n\n## Le 3 mai Luc a écrit\n\nSept ?"),
     ("Am 4.5.2027 um 9 schrieb Jens:\n> Acht?\n\nNeun.",
      f"\n## Am 4.5.2027 um 9 schrieb Jens\n\nAcht?\n\n\n## {ADA}\n\nNeun."),
-    # Answers between quoted lines, and texts that resemble headers.
-    *[(text, text) for text in ("On 4 May Ben wrote:\n> Eight?\nNine.\n> Red?\nBlue.", "> Eight?\nNine.",
-      "From: Skar\nTo: Oster", "On 4 May Ben wrote: nine.")],
+    # The author of each depth, whose heading is repeated.
+    ("Nine.\n\nOn 4 May Ben wrote:\n> On 3 May Luc wrote:\n>> Seven?\n>\n> Eight.",
+     "Nine.\n\n\n## On 4 May Ben wrote\n\n\n## On 3 May Luc wrote\n\nSeven?\n\n"
+     "\n## On 4 May Ben wrote\n\nEight."),
+    ("On 4 May Ben wrote:\n> On 3 May Luc wrote:\n>> 7?\n>> Or?\n\n_____\nNine.",
+     "\n## On 4 May Ben wrote\n\n\n## On 3 May Luc wrote\n\n7?\nOr?\n\n\n"
+     f"## {ADA}\n\n_____\nNine."),
+    # Apple quotes the introduction, Outlook the text alone, Gmail forwards below a divider.
+    ("Nine.\n\n> On 4 May Ben wrote:\n> \n> Eight?", "Nine.\n\n\n## On 4 May Ben wrote\n\n\nEight?"),
+    ("From: Ben\nTo: Ada\nSent: May 3\n\n> Eight?\n\nNine.",
+     f"\n## Ben, May 3\n\nTo: Ada\n\nEight?\n\n\n## {ADA}\n\nNine."),
+    ("---------- Forwarded message ---------\nFrom: B 7 <b@a.example>\nDate: 4 May\nSubject: Kiln\nTo: Ada"
+     "\n\nHot.", "\n## B 7 <b@a.example>, 4 May\n\nSubject: Kiln\nTo: Ada\n\nHot."),
+    ("On 4 May Ben <b@a.example> wrote:\n\nEight?", "\n## On 4 May Ben <b@a.example> wrote\n\n\nEight?"),
+    ("Nine.\n> From: Ben\n> Sent: May 3\n> \n> Eight?", "Nine.\n\n## Ben, May 3\n\n\nEight?"),
+    # A line with a text is no divider.
+    ("--- Total: 12,400 EUR ---\n\nOn 4 May Ben wrote:\n> Total?",
+     "--- Total: 12,400 EUR ---\n\n\n## On 4 May Ben wrote\n\nTotal?"),
+    # Signs of comparison.
+    ("From: Ben\nSent: May 3\nTo: Ada\n\nThe load is\n>= 5 t\nor\n> 5 t here.",
+     "\n## Ben, May 3\n\nTo: Ada\n\nThe load is\n>= 5 t\nor\n> 5 t here."),
+    ("On 4 May Ben wrote:\n> 5 t or\n> 6 t\n> of ore?", "\n## On 4 May Ben wrote\n\n5 t or\n6 t\nof ore?"),
+    # Code is no header, and its marks stay.
+    ("On 4 May Ben wrote:\n> ```\n> From: Ben\n> Sent: May 3\n> > x\n> ```\n> On?",
+     "\n## On 4 May Ben wrote\n\n```\nFrom: Ben\nSent: May 3\n> x\n```\nOn?"),
+    *[(text, text) for text in (
+        # Answers between quoted lines, at any depth, and quotations without an introduction.
+        "On 4 May Ben wrote:\n> Eight?\nNine.\n> Red?\nBlue.", "> Eight?\nNine.",
+        ">> Is it red?\n> No.\n>> Is it blue?\n> Yes.",
+        "On 4 May Ben wrote:\n> On 3 May Luc wrote:\n>> Red?\n> No.\n>> Blue?\n> Yes.",
+        "On 4 May Ben wrote:\n>> Seven?\n> Eight.", "From: Ben\nSent: May 3\n\nEight.\n> Red?",
+        # Texts that resemble introductions and headers.
+        "From: Skar\nTo: Oster", "On 4 May Ben wrote: nine.", "On 4 May Ben wrote:\n\nNine.",
+        "On May Ben Miller wrote:\n> Eight?", "On 4 May Ben wrote:", "From: Ben\nSent: May 3",
+        "On 4 May 2027 the board wrote to all tenants as follows:\n> 5 kg is refused.",
+        "On 4 May Ben <b@a.example> wrote:\n\n> 5 kg?\n\nNine.",
+        "From: Hamburg\nTo: Oslo\nDate: 4 May 2027\nWeight: 5 t\n\nOn Friday.",
+        "From: 8\nTo: 12\nSent: 4.5.2027\n\nOn Friday.", "From: 10.0.0.1\nData: 12 MB\n\nOn Friday.",
+        "Trains.\nFrom: Oslo\nSent: May 3\nTo: Ada\n\nOn Friday.",
+        "From: Oslo\n\nSent: May 3\n\nOn Friday.", "| From: | Oslo |\n| Sent: | May 3 |\n\nOn Friday.",
+        "```\n\nFrom: Ben\nSent: May 3\n\nEight?\n```\nNine.", "To: Ada\nSent: May 3\n\nOn Friday.",
+        "From: Ben | Oslo\nSent: May 3\n\nOn Friday.",
+    )],
 ]  # fmt: skip
 
 
@@ -85,6 +126,28 @@ def test_earlier_messages_have_headings_of_their_own(subtests: pytest.Subtests):
     for text, shown in THREADS:
         with subtests.test(text=text):
             assert text_of(f"{head}{text}".encode()).partition("+0100\n\n")[2] == shown
+
+
+def test_the_quotations_of_html_have_headings_by_their_depth():
+    """As Gmail writes them."""
+    quoted = (
+        "<div>On 4 May Ben wrote:</div><blockquote>Eight.<div>On 3 May Luc wrote:</div>"
+        "<blockquote>Seven?<p>&gt; 5 t</blockquote>Or ten.</blockquote>"
+    )
+    text = text_of(raw(("text/html", f"<div>Nine.</div>{quoted}".encode())))
+    by_author = re.split(r"## |\n+", text.removeprefix("# Kiln"))
+    assert [*filter(None, by_author)] == [
+        "Nine.", "On 4 May Ben wrote", "Eight.", "On 3 May Luc wrote", "Seven?", "\\> 5 t",
+        "On 4 May Ben wrote", "Or ten.",
+    ]  # fmt: skip
+
+
+def test_no_heading_lacks_its_author():
+    thread = "On 4 May Ben wrote:\n> Eight?"
+    assert text_of(f"Subject: Kiln\n\nNine.\n{thread}".encode()).endswith(
+        "Nine.\n\n## On 4 May Ben wrote\n\nEight?"
+    )
+    assert text_of(f"Subject: Kiln\n\n{thread}\n\nNine.".encode()).endswith(f"{thread}\n\nNine.")
 
 
 def test_a_message_attached_as_a_file_is_read(subtests: pytest.Subtests):
@@ -228,7 +291,7 @@ DTSTART:19701025T030000
 END:VTIMEZONE
 BEGIN:VEVENT
 DTSTART;TZID=Europe/Berlin:20270504T090000
-DTEND:20270504T083000Z
+DTEND;TZID=UTC;X=1:20270504T083000Z
 EXDATE:20270511T070000Z,20270518
 DURATION:PT1H
 SUMMARY:Kiln inspection\\, hall 20271234
@@ -242,16 +305,53 @@ END:VCALENDAR"""
 def test_an_invitation_is_text():
     parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
     assert text_of(raw(*parts)).endswith(
-        "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
+        "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC (UTC)\n"
         "Except: 2027-05-11 07:00 UTC,2027-05-18\nDuration: PT1H\n"
         "Event: Kiln inspection, hall 20271234\nLocation: Harbour street 4"
     )
 
 
-def test_lines_that_are_broken_within_words_are_joined():
+FLOWED = [
+    # Each line of a quotation has marks, and lines of another depth are other lines.
+    ("> Ei \n> ght\r\n>> Sev \n>> en", "> Eight\n>> Seven"), ("> Eight?\n> \nNine.", "> Eight?\n> \nNine."),
+    ("> Eight \nNine.", "> Eight\nNine."), (">> Seven?\n>> \n> Eight.", ">> Seven?\n>> \n> Eight."),
+    ("> First.\n> \n> Second.", "> First.\n> \n> Second."), ("> -- \n> Jens", "> -- \n> Jens"),
+    ("First. \n\nSecond.", "First.\n\nSecond."), ("Ann \n-- \nAda", "Ann\n-- \nAda"),
+    (" From 9 \n0", "From 90"),
+]  # fmt: skip
+
+
+def test_lines_that_are_broken_within_words_are_joined(subtests: pytest.Subtests):
     head = "text/plain; charset=utf-8; format=flowed; delsp=yes"
     text = text_of(raw((head, b"Der Kran kostet 1 \n2 Euro.\nNeue Ze \nile\n-- \nAnn")))
     assert text.endswith("Der Kran kostet 12 Euro.\nNeue Zeile\n-- \nAnn")
+    for stored, shown in FLOWED:
+        with subtests.test(stored=stored):
+            assert text_of(raw((head, stored.encode()))).removeprefix("# Kiln\n\n\n\n") == shown
+
+
+def test_a_property_with_many_parameters_takes_no_time():
+    """40 of these took 2^40 steps."""
+    calendar = f"BEGIN:VEVENT\nDTSTART{';TZID=a' * 40}\nEND:VEVENT".encode()
+    assert text_of(raw(("text/calendar", calendar))) == "# Kiln\n\n"
+
+
+def test_a_header_of_a_part_is_cut_and_a_malformed_one_is_empty():
+    late = f"text/plain; a={'x' * 4_000}; name=late.txt"
+    assert text_of(raw((late, b"The kiln is hot."))) == "# Kiln\n\n\n\nThe kiln is hot."
+    assert text_of(raw(("*;a*", b"The kiln is hot."))) == "# Kiln\n\n\n\nThe kiln is hot."
+
+
+def test_file_names_are_decoded_in_the_encoding_of_their_bytes(subtests: pytest.Subtests):
+    for name, encoding in (
+        ("Prüfung.csv", "latin-1"), ("Prüfung.csv", "utf-8"), ("見積書一覧.csv", "shift_jis"),
+        ("Смета расходов.csv", "cp1251"),
+    ):  # fmt: skip
+        head = b'Content-Type: text/csv\nContent-Disposition: attachment; filename="%s"\n\na,b\n1,2\n'
+        parts = b"--b\n" + head % name.encode(encoding) + b"--b--\n"
+        with subtests.test(name=name, encoding=encoding):
+            text = text_of(b"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n" + parts)
+            assert f"## {name}\n" in text
 
 
 UNREAD = {

@@ -1,9 +1,14 @@
 """Numbers, dates and times of cells are shown as Excel shows them; dates as ISO dates."""
 
+from io import BytesIO
+from zipfile import ZipFile
+
 import pytest
 
-from shared.ingestion.parsers.number_format import shown_number, shown_text
-from shared.ingestion.parsers.number_separators import separators_of
+from shared.ingestion.parsers.number_format import UNKNOWN, Separators, shown_number, shown_text
+from shared.ingestion.parsers.number_separators import separators_of, separators_of_package
+from shared.ingestion.parsers.office_xml import Package
+from tests.shared.sample_files import archive
 
 ACCOUNTING = '_-* #,##0.00_-;-* #,##0.00_-;_-* "-"??_-;_-@_-'
 NUMBERS: list[tuple[float, str, str]] = [
@@ -53,6 +58,35 @@ def test_texts_have_the_words_of_their_format():
 
 
 GERMAN = ["Stück für die Hütte"]
+MANY = ["Die Kosten sind im Vergleich zum Vorjahr nicht gestiegen"]
+NAMES = [f"Erz{letter}{other}o" for letter in "bcdfghkl" for other in "mnpqrstvwxyz"]
+TAGS = {
+    "2.180 1.234,50 €": "vi-VN sr-RS sr-Latn-RS bs-Latn-BA gl-ES eu-ES mk-MK is-IS ar-MA",
+    "2\u00a0180 1\u00a0234,50 €": "et-EE lt-LT lv-LV sq-AL be-BY kk-KZ",
+    "2,180 1,234.50 €": "ja-JP zh-Hans-CN zh-TW ko-KR th-TH he-IL en-US en es-MX",
+    "2180 1,234.50 €": "xx-XX ar-EG fa-IR", "2180 1234.50 €": "en-ZA es-419 de-CH",
+}  # fmt: skip
+
+
+def shown_with(separators: Separators) -> str:
+    whole, price = ((2180, "#,##0"), (1234.5, '#,##0.00 "€"'))
+    return " ".join(shown_number(*value, separators=separators) for value in (whole, price))
+
+
+def test_a_language_has_its_separators(subtests: pytest.Subtests):
+    for shown, tags in TAGS.items():
+        for tag in tags.split():
+            with subtests.test(tag=tag):
+                assert shown_with(separators_of([], [], [tag])) == shown
+
+
+def test_hostile_texts_take_no_time():
+    """These took minutes."""
+    code, text = "0" + '" ' * 5_000 + "x", "<a:t " * 20_000
+    assert separators_of([code, "[$" * 20_000], []) == UNKNOWN
+    files = {"ppt/charts/chart1.xml": "<c/>", "ppt/slides/slide1.xml": text}
+    with ZipFile(BytesIO(archive(files))) as opened:
+        assert separators_of_package(Package(opened)) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -74,7 +108,12 @@ GERMAN = ["Stück für die Hütte"]
         # Plain where the signs disagree, are weak or name a country with other separators.
         ([], ["The sales of each port"], "de-DE", "2180 1234.50 €"),
         (['"$"#,##0.00'], GERMAN, "", "2180 1234.50 €"),
-        (["#,##0.00 [$CHF-807]"], GERMAN, "", "2180 1234.50 €"),
+        (["#,##0.00 [$CHF-807]"], MANY, "", "2180 1234.50 €"),
+        ([], GERMAN, "fr-FR", "2180 1234.50 €"),
+        # A repeated word is one; few words among many, of which only the first characters count.
+        ([], ["für " * 9], "", "2180 1234.50 €"),
+        ([], [*MANY, *NAMES], "", "2180 1234.50 €"),
+        ([], [*MANY, *(name + "x" * 60 for name in NAMES)], "", "2.180 1.234,50 €"),
         ([], ["Umsatz"], "de-CH", "2180 1234.50 €"),
         (
             [],
@@ -82,8 +121,11 @@ GERMAN = ["Stück für die Hütte"]
             "",
             "2180 1234.50 €",
         ),
-        # English; unknown languages, with a format or a name alone.
-        (["#,##0"], ["The sales of each port"], "", "2,180 1,234.50 €"),
+        # English by many words or a statement; unknown languages, with a format or a name alone.
+        (["#,##0"], ["The sales of each port were not in the plan for this year"], "", "2,180 1,234.50 €"),
+        ([], ["The sales of each port"], "en-GB", "2,180 1,234.50 €"),
+        ([], ["Omsætning", "Kunde: The North Face"], "", "2180 1,234.50 €"),
+        ([], ["Kunde: The North Face"], "da-DK", "2.180 1.234,50 €"),
         ([], ["Ventas"], "es-MX", "2,180 1,234.50 €"),
         (["0", "#,##0.00 [$€-407]"], ["Pieces"], "", "2180 1,234.50 €"),
         (['#,##0.00 "€"'], ["Mrs Müller"], "", "2180 1,234.50 €"),
@@ -93,9 +135,7 @@ GERMAN = ["Stück für die Hütte"]
 def test_numbers_have_the_separators_of_the_language_of_their_file(
     codes: list[str], texts: list[str], tags: str, shown: str
 ):
-    separators = separators_of(codes, texts, tags.split())
-    whole, price = ((2180, "#,##0"), (1234.5, '#,##0.00 "€"'))
-    assert " ".join(shown_number(*value, separators=separators) for value in (whole, price)) == shown
+    assert shown_with(separators_of(codes, texts, tags.split())) == shown
 
 
 def test_literals_of_a_format_keep_their_points_and_commas(subtests: pytest.Subtests):

@@ -22,6 +22,7 @@ from reportlab.platypus import (
 
 from shared.ingestion.parsers.pdf import pdf
 from shared.ingestion.parsers.pdf_halves import by_halves
+from shared.ingestion.parsers.pdf_headers import with_divided_rows
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 from tests.shared.ingestion.parsers.pdf_files import parsed
 
@@ -174,6 +175,7 @@ CARGO = [
 LEFTS = (50, 150, 210, 300, 360)
 YEARS = ["Cargo", "2025", "2026", "2025", "2026"]
 KINDS = [["Cargo", "Net", "Gross", "Ships", "Crews"], *CARGO]
+SHIP = ["Cargo", "Net", "Gross", "moored", "Crews"]
 CLOSE = ["Iron", "12,204,500", "11,000", "2", "3"]
 # The lines of names and values, and the table.
 NAMES: list[tuple[str, list[_Drawn], list[list[str]]]] = [
@@ -193,6 +195,8 @@ NAMES: list[tuple[str, list[_Drawn], list[list[str]]]] = [
          "Net weight", "Gross weight", "Ships moored", "Crew ashore"), strict=True)
       for step, part in zip((-12, 12), name.split(), strict=True)], *rows_at(CARGO, *LEFTS)],
      [["Cargo", "Net weight", "Gross weight", "Ships moored", "Crew ashore"], *CARGO]),
+    ("a name of two lines", [(10, 16, [(299, "Ship")]), (10, 12, [*zip(LEFTS, SHIP, strict=True)]),
+     *rows_at(CARGO, *LEFTS)], [["Cargo", "Net", "Gross", "Ship moored", "Crews"], *CARGO]),
     ("values close to each other",
      [*rows_at([KINDS[0], *CARGO[:2]], *LEFTS), *rows_at([CLOSE], 50, 150, 209, 300, 360),
       *rows_at(CARGO[2:], *LEFTS)], [*KINDS[:3], CLOSE, CARGO[2]]),
@@ -212,6 +216,66 @@ def test_names_and_values_stand_in_the_columns_of_the_rows(subtests: pytest.Subt
                 canvas.drawString(left, -100 - 16 * number, text)
 
     assert markdown([YEARS, *CARGO]) in parsed(turned).parts[0][1]
+
+
+# Lines close above names that are no part of them: units, captions, titles.
+NO_NAMES: list[tuple[str, Sequence[_Drawn]]] = [
+    ("(in Tonnen)", [(10, 16, [(150, "(in Tonnen)")])]), ("in Tonnen", [(10, 16, [(150, "in Tonnen")])]),
+    ("(t)", [(10, 16, [(150, "(t)")])]), ("Alle Werte", [(10, 16, [(290, "Alle Werte")])]),
+    ("In t:", [(10, 16, [(150, "In t:")])]), ("Table", [(10, 16, [(50, "Table")])]),
+    ("Net and all", [(10, 16, [(150, "Net and all")])]),
+]  # fmt: skip
+
+
+def test_lines_above_names_are_no_part_of_them(subtests: pytest.Subtests):
+    names = ["Ware", "2025", "2026", "2027", "2028"]
+    for name, above in NO_NAMES:
+        with subtests.test(name):
+            text = text_of_lines(
+                (10, 40, []), *above, (10, 12, [*zip(LEFTS, names, strict=True)]), *rows_at(CARGO, *LEFTS)
+            )
+            assert text.startswith(f"{name}\n")
+            assert markdown([names, *CARGO]) in text
+
+
+def test_lines_beside_values_are_no_names_and_no_values(subtests: pytest.Subtests):
+    table = markdown([[""] * 5, *CARGO])
+    close = [(50, "Cargo"), (150, "Net weight"), (206, "Gross weight"), (300, "A"), (360, "B")]
+    for above, below in (
+        # Larger letters, two names for five columns, values that stand over two columns.
+        ((12, 16, close), ()),
+        ((10, 16, [(50, "Gross"), (100, "Ships moored"), (153, "Tonnes in Oster")]), ()),
+        ((10, 16, [(183, "1,000"), (253, "HarbourHarbourHarbour"), (363, "1,000")]), ()),
+        # A line with one number.
+        ((10, 16, []), [(10, 16, [(60, "Net"), (150, "Ships moored"), (355, "7 t")])]),
+    ):
+        with subtests.test(above=above, below=below):
+            assert f"{table}\n\n" in text_of_lines((10, 30, []), above, *rows_at(CARGO, *LEFTS), *below)
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "is_whole", "is_divided"),
+    [
+        (50, "N", False, True),
+        (51, "N", False, False),
+        (5, "N" * 40, False, False),
+        (5, "Net", True, False),
+    ],
+)
+def test_a_header_has_so_many_columns_and_characters(
+    columns: int, name: str, is_whole: bool, is_divided: bool
+):
+    """The names of the first two columns stand close to each other."""
+
+    def line(cells: Sequence[Cell], baseline: float, is_whole: bool = False) -> Line:
+        return Line(" ".join(cell.text for cell in cells), 10, tuple(cells), baseline, 10, is_whole=is_whole)
+
+    places = [(60.0 * at, 60.0 * at + 40) for at in range(columns)]
+    words = tuple(Cell(text, *place) for text, place in zip(("Port", name), places, strict=False))
+    names = [Cell(f"Port {name}", 0, 100, words), *(Cell(name[:38], *place) for place in places[2:])]
+    rows = [line([Cell("7", *place) for place in places], 700 - 14 * number) for number in range(3)]
+    header = with_divided_rows([line(names, 714, is_whole), *rows])[0]
+    assert (len(header.cells) == columns) is is_divided
 
 
 def test_titles_far_from_each_other_and_long_ones_are_headings():

@@ -80,17 +80,59 @@ def labelled_chart(slide: Any) -> None:
     label._p.append(etree.fromstring(range_.format(NAMESPACES)))
 
 
-def percent_charts(slide: Any) -> None:
-    """Of values without a format, beside labels and an axis with one."""
-    data = CategoryChartData()
-    data.categories = ["Ore"]
-    data.add_series("Share", (0.075,))
-    for has_labels in (True, False):
-        chart = slide.shapes.add_chart(XL_CHART_TYPE.PIE if has_labels else XL_CHART_TYPE.BAR_CLUSTERED, 0,
-            Inches(2 * has_labels), Inches(5), Inches(1), data).chart  # fmt: skip
-        chart.plots[0].has_data_labels = has_labels
-        texts = chart.plots[0].data_labels if has_labels else chart.value_axis.tick_labels
-        texts.number_format, texts.number_format_is_linked = "0.00%" if has_labels else "0%", False
+PIE, COLUMNS, SHARES = XL_CHART_TYPE.PIE, XL_CHART_TYPE.COLUMN_CLUSTERED, XL_CHART_TYPE.COLUMN_STACKED_100
+# The format of labels or of the value axis, and values without a format.
+FORMATS: list[tuple[Any, str, str, float, str]] = [
+    (PIE, "value", "0.00%", 0.075, "7.5%"), (COLUMNS, "axis", "0%", 0.0751234, "7.51234%"),
+    # The share of a value, and the values themselves.
+    (PIE, "percentage", "0%", 45, "45"), (PIE, "value percentage", "0%", 45, "45"),
+    (SHARES, "axis", "0%", 45, "45"), (SHARES, "value", "0%", 0.45, "45%"), (PIE, "name", "0%", 45, "45"),
+    (COLUMNS, "percentage axis", "0%", 0.5, "50%"), (COLUMNS, "value axis", "0.0", 0.5, "0.5"),
+    # Formats that hide or round values, and a sign without a meaning.
+    (PIE, "value", ";;;", 45, "45"), (PIE, "value", "#,##0;-#,##0;;", 25.4, "25.4"),
+    (PIE, "value", '[>=0.05]0%;""', 0.03, "3%"), (PIE, "value", "[<=1]0%;0", 45, "45"),
+    (PIE, "value", '0"%"', 45, "45"), (COLUMNS, "axis", "0\\%", 45, "45"), (PIE, "value", "0,", 45, "45"),
+]  # fmt: skip
+
+
+def test_a_format_of_labels_or_axes_keeps_the_values(subtests: pytest.Subtests):
+    for kind, places, code, share, shown in FORMATS:
+        made = Presentation()
+        slide = made.slides.add_slide(made.slide_layouts[BLANK])
+        data = CategoryChartData()
+        data.categories = ["Ore"]
+        data.add_series("Share", (share,))
+        chart = slide.shapes.add_chart(kind, 0, 0, Inches(5), Inches(4), data).chart
+        if "axis" in places:
+            ticks = chart.value_axis.tick_labels
+            ticks.number_format, ticks.number_format_is_linked = "0%" if "value" in places else code, False
+        if places != "axis":
+            chart.plots[0].has_data_labels = True
+            labels = chart.plots[0].data_labels
+            labels.number_format, labels.number_format_is_linked = code, False
+            labels.show_value, labels.show_percentage = "value" in places, "percentage" in places
+            labels.show_series_name = "name" in places
+        with subtests.test(kind=kind, places=places, code=code):
+            assert text_of(save(made)).splitlines()[2] == f"| Ore | {shown} |"
+
+
+def test_the_format_of_values_is_that_of_their_own_axis(subtests: pytest.Subtests):
+    """Points have two value axes, and a chart may have axes that a group of series does not have."""
+    data = XyChartData()
+    data.add_series("Draft").add_data_point(0.5, 20)
+    for axes, shown in (((True, False), "0.5 | 20"), ((False, True), "0.5 | 2000%")):
+        made = Presentation()
+        slide = made.slides.add_slide(made.slide_layouts[BLANK])
+        chart = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, 0, 0, Inches(5), Inches(4), data).chart
+        for axis, has_format in zip((chart.category_axis, chart.value_axis), axes, strict=True):
+            axis.tick_labels.number_format = "0%" if has_format else "General"
+            axis.tick_labels.number_format_is_linked = not has_format
+        with subtests.test(shown=shown):
+            assert text_of(save(made)).splitlines()[2] == f"| {shown} |"
+            for id_ in chart._chartSpace.iter("{*}axId"):
+                if id_.getparent() is chart.plots[0]._element:
+                    id_.set("val", "7")
+            assert text_of(save(made)).splitlines()[2] == "| 0.5 | 20 |"
 
 
 def german_chart(slide: Any) -> None:
@@ -182,6 +224,9 @@ def test_paragraphs_keep_numbers_levels_scripts_and_equations():
         ((item("top", '><a:buChar char="•"/>'), item("sub", 'lvl="1">')), "- top\n- sub"),
         (("<a:r><a:t>Load 10</a:t></a:r>" + raised.format(6) + "<a:r><a:t> N</a:t></a:r>",), "Load 10⁶ N"),
         (('<a:r><a:rPr strike="sngStrike"/><a:t>9 </a:t></a:r><a:r><a:t>7</a:t></a:r>',), "~~9~~ 7"),
+        (('<a:r><a:rPr strike="dblStrike"/><a:t>10</a:t></a:r>'
+          '<a:r><a:rPr strike="sngStrike" baseline="30000"/><a:t>6</a:t></a:r><a:r><a:t> N</a:t></a:r>',),
+         "~~10⁶~~ N"),
         (("<a:r><a:t>Area </a:t></a:r><m:m>" + equation + "</m:m>",), "Area $r^{2}$"),
         # The font for symbols has private characters only, the font for letters has letters too.
         ((f"<a:r><a:t>5 </a:t></a:r>{in_font('latin', 'm')}<a:r><a:t>g</a:t></a:r>",), "5 μg"),
@@ -294,11 +339,6 @@ ALTERNATIVES = with_xml(alternative(shape("New."), shape("Old.")) + shape("Hidde
 SLIDES: list[tuple[Callable[[Any], object], int, str]] = [
     (labelled_chart, BLANK, "Labels: New quay\n\n|  | Share |\n| --- | --- |\n| Ore | 1 |\n| Grain | 2 |"),
     (german_chart, BLANK, "|  | Umsatz |\n| --- | --- |\n| Erz | 2.180 |\n\nUmsatz 2027"),
-    (
-        percent_charts,
-        BLANK,
-        "\n\n".join(f"|  | Share |\n| --- | --- |\n| Ore | {share} |" for share in ("7.5%", "7.50%")),
-    ),
     (diagram, BLANK, "- Harbour master"),
     # Shapes are read in the order of their places.
     (two_columns, BLANK, f"left{WORDS}\n\nleft, low{WORDS}\n\nright{WORDS}\n\nright, low{WORDS}"),

@@ -176,6 +176,11 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph('<w:r><w:drawing><c:chart r:id="r_charts/chart1"/></w:drawing></w:r>'),
      {"charts/chart1": ("chart", f'<c:lang val="fr-FR"/>{CHART}')},
      CHART_TABLE.replace("73.1", "73,1").replace("50.0", "50,0")),
+    # Libraries state English in each chart.
+    (paragraph(run("Fang", '<w:lang w:val="sr-Latn-RS"/>')
+     + '<w:r><w:drawing><c:chart r:id="r_charts/chart1"/></w:drawing></w:r>'),
+     {"charts/chart1": ("chart", f'<c:lang val="en-US"/>{CHART}<c:lang val="en-US"/>')},
+     "Fang\n\n" + CHART_TABLE.replace("73.1", "73,1").replace("50.0", "50,0")),
     (paragraph('<w:r><w:drawing><dgm:relIds r:dm="r_d1"/></w:drawing></w:r>'),
      {"d1": ("diagramData", DIAGRAM)}, "- Harbour master"),
     (paragraph(run("Speed ") + FRACTION + run(" m")), {}, r"Speed $\frac{d}{t}$ m"),
@@ -186,6 +191,13 @@ PARTS: list[tuple[str, Parts, str]] = [
     (paragraph("".join(map(DESCRIBED.format, ("Quay from the south", "quay.png", "Picture 1")))), {},
      "Picture: Quay from the south"),
     (paragraph(run("9", "<w:strike/>") + run(" 7 m") + run("3", SUP)), {}, "~~9~~ 7 m³"),
+    (paragraph(run("10", "<w:dstrike/>") + run("6", f"<w:strike/>{SUP}") + run(" N")), {}, "~~10⁶~~ N"),
+    (paragraph(run("m") + run("3", f"<w:strike/>{SUP}") + run("2", SUP)), {}, "m~~³~~²"),
+    # By a style of the characters, and by that of the paragraph.
+    (paragraph(run("9 ", '<w:rStyle w:val="S"/>') + run("7"))
+     + paragraph(run("8") + run(" 6", '<w:dstrike w:val="0"/>'), '<w:pStyle w:val="P"/>'),
+     {"styles": ("styles", '<w:style w:styleId="S"><w:rPr><w:strike/></w:rPr></w:style>'
+     '<w:style w:styleId="P"><w:rPr><w:dstrike/></w:rPr></w:style>')}, "~~9~~ 7\n\n~~8~~ 6"),
     (paragraph("O", '<w:framePr w:dropCap="drop"/>') + paragraph("nce."), {}, "Once."),
     (f"<w:sdt><w:sdtContent>{paragraph('Chosen.')}</w:sdtContent></w:sdt>"
      + paragraph(f"{REFERENCE}<w:hyperlink>{run(' linked')}</w:hyperlink>"), {},
