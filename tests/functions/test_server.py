@@ -293,4 +293,5 @@ def test_models_that_refuse_are_logged_at_the_start(
             caplog.clear()
             with TestClient(create()):
                 wait_for(lambda: "the gateway of the answering model refuses" in caplog.text)
-            assert "the embedding model did not embed a word as the server started (embedder_unauthorized)" in caplog.text
+            refused = "the embedding model did not embed a word as the server started (embedder_unauthorized)"
+            assert refused in caplog.text
