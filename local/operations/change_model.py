@@ -163,6 +163,7 @@ def change(
                     # stored: from now on with the new model's embeddings, so that the rounds come to an end.
                     connection.execute(NEW_DOCUMENTS, {"model": embedder.model, "org": org})
                 elif exchanged < 0:
+                    report(f"org {org}: another transaction changes its chunks; again in {BUSY_SECONDS:g} s")
                     time.sleep(BUSY_SECONDS)
                 else:
                     seconds = time.monotonic() - started

@@ -223,7 +223,7 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are.
+    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are merged.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks

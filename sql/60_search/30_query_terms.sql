@@ -36,13 +36,14 @@ declare
   configs regconfig[];
   chunk_count bigint;
   index_parts rag.term_segments[];
-  segment_count bigint;
+  places bigint;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
     sum(total.length)::double precision / nullif(sum(total.chunks), 0),
     sum(total.length)::double precision / nullif(sum(total.documents), 0),
-    array_agg(total), count(distinct total.segment)
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, segment_count
+    array_agg(total),
+    count(distinct total.segment) + coalesce(sum(total.documents) filter (where total.segment is null), 0)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, places
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
 
   with word as (
@@ -96,14 +97,14 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    -- Counting a term takes a look-up in each segment. In up to 100 segments the first words and names count, some 20,000
-    -- look-ups of each; in more segments, the first 200.
+    -- Counting a term takes a look-up in each segment and in each document of a tail: the first words count, for 20,000
+    -- look-ups, but at least 200, and as many names.
     select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
     from (
       select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
       from term
     ) as early
-    where early.occurrence <= greatest(200, 20000 / greatest(1, segment_count))
+    where early.occurrence <= greatest(200, 20000 / greatest(1, places))
   ), list as materialized (
     select whole
     from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0), scope.model)
@@ -158,7 +159,8 @@ comment on function rag.parse_keyword_query is
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
   'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
-  'tried as one name. In more than 100 segments the words and names after the first 200 may not count.';
+  'tried as one name. Of a long question the first words and names count: at least 200 of each, and more where the index has less than 100 segments and '
+  'documents in tails.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)

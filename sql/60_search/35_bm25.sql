@@ -59,7 +59,7 @@ begin
     join query_term on query_term.key = lists.key
     where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
   ), list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    -- The look-up is that of rag.term_lists. Arrays, because window functions over so many rows take longer than reading them.
     select known.part, known.org_id, known.class, known.segment, known.weight, known.entries, 0 as rest
     from known
     where known.segment is not null and known.entries is not null

@@ -151,9 +151,9 @@ end;
 $$;
 
 comment on function rag.exchange_embeddings is
-  'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; null, '
-  'without a change, if a chunk has no embedding of the model or another transaction is changing it. Searches go on; a write that replaces or deletes the '
-  'org''s documents waits.';
+  'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; '
+  'without a change null if a chunk has no embedding of the model, and -1 while another transaction changes or deletes a chunk. '
+  'Searches go on; a write that replaces or deletes the org''s documents waits.';
 
 create function rag.embedding_progress(model text)
 returns table (orgs bigint, changed_orgs bigint, chunks bigint, embedded_chunks bigint, tokens_to_embed bigint)

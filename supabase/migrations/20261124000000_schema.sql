@@ -5757,7 +5757,7 @@ begin
     where waiting.before < most_chunks;
     exit when not tail.is_long;
     -- Segments of like size are merged, so that a class has few: up to the largest that is a third of the result; half, if
-    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are.
+    -- the result is one of the largest segments. All segments of a class of up to 256 chunks are merged.
     select coalesce(array_agg(part.segment), '{}') as segments, sum(part.documents) as documents into small
     from (
       select whole.*, bool_or(whole.total <= most_chunks
@@ -8713,13 +8713,14 @@ declare
   configs regconfig[];
   chunk_count bigint;
   index_parts rag.term_segments[];
-  segment_count bigint;
+  places bigint;
 begin
   select array_agg(distinct ('pg_catalog.' || total.config)::regconfig), sum(total.chunks),
     sum(total.length)::double precision / nullif(sum(total.chunks), 0),
     sum(total.length)::double precision / nullif(sum(total.documents), 0),
-    array_agg(total), count(distinct total.segment)
-    into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, segment_count
+    array_agg(total),
+    count(distinct total.segment) + coalesce(sum(total.documents) filter (where total.segment is null), 0)
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, index_parts, places
   from rag.index_totals(scope.org_ids, scope.collection_ids) as total;
 
   with word as (
@@ -8773,14 +8774,14 @@ begin
     from neighbour
     where neighbour.term not in (select word.term from word union select identifier.term from identifier)
   ), keyed as (
-    -- Counting a term takes a look-up in each segment. In up to 100 segments the first words and names count, some 20,000
-    -- look-ups of each; in more segments, the first 200.
+    -- Counting a term takes a look-up in each segment and in each document of a tail: the first words count, for 20,000
+    -- look-ups, but at least 200, and as many names.
     select early.*, rag.term_key(early.term) as key, max(early.frequency) over (partition by early.term) as times
     from (
       select term.*, dense_rank() over (partition by term.slot < 0 order by abs(term.slot)) as occurrence
       from term
     ) as early
-    where early.occurrence <= greatest(200, 20000 / greatest(1, segment_count))
+    where early.occurrence <= greatest(200, 20000 / greatest(1, places))
   ), list as materialized (
     select whole
     from rag.term_lists(index_parts, array(select distinct keyed.key from keyed where keyed.frequency > 0), scope.model)
@@ -8835,7 +8836,8 @@ comment on function rag.parse_keyword_query is
   'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
   'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
   'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count. Neighbouring words are also '
-  'tried as one name. In more than 100 segments the words and names after the first 200 may not count.';
+  'tried as one name. Of a long question the first words and names count: at least 200 of each, and more where the index has less than 100 segments and '
+  'documents in tails.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -8930,7 +8932,7 @@ begin
     join query_term on query_term.key = lists.key
     where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
   ), list as materialized (
-    -- Arrays, because window functions over so many rows take longer than reading the rows.
+    -- The look-up is that of rag.term_lists. Arrays, because window functions over so many rows take longer than reading them.
     select known.part, known.org_id, known.class, known.segment, known.weight, known.entries, 0 as rest
     from known
     where known.segment is not null and known.entries is not null
@@ -15247,9 +15249,9 @@ end;
 $$;
 
 comment on function rag.exchange_embeddings is
-  'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; null, '
-  'without a change, if a chunk has no embedding of the model or another transaction is changing it. Searches go on; a write that replaces or deletes the '
-  'org''s documents waits.';
+  'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; '
+  'without a change null if a chunk has no embedding of the model, and -1 while another transaction changes or deletes a chunk. '
+  'Searches go on; a write that replaces or deletes the org''s documents waits.';
 
 create function rag.embedding_progress(model text)
 returns table (orgs bigint, changed_orgs bigint, chunks bigint, embedded_chunks bigint, tokens_to_embed bigint)

@@ -1,12 +1,14 @@
 """Fields in all contracts: metadata, misspelt filters, pages, collections, unknown fields."""
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from local import ROOT
+from shared.api.contracts.knowledge import RetrieveRequest
 from shared.services import Services
 from tests.actors import NOBODYS, World, webhook_arguments
 from tests.conftest import People
@@ -138,6 +140,14 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
             response = ann.post("/api/dify/retrieval", {**of_dify, **added})
             name = "conditons" if "metadata_condition" in added else next(iter(added))
             assert response.headers["x-rag-ignored-filters"] == name
+    with subtests.test("a long name, and many in an object with one"):
+        long = {"x" * 100_000: {f"filter{number:04}": 1 for number in range(7_000)}}
+        tracemalloc.start()
+        body = RetrieveRequest.model_validate({"query": QUESTION, **long})
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert body.ignored_filters == ["x" * 100]
+        assert peak < 20_000_000
     with subtests.test("null, and an object that is passed to the model"):
         assert (
             ignored_filters_of(ann.post("/api/rag/search", {"query_text": QUESTION, "filter": None})) is None

@@ -29,8 +29,8 @@ class _Recording(BaseModel):
         model = validate(value)
         if isinstance(value, dict):
             # A lone surrogate cannot be encoded.
-            first = sorted(model._ignored_of(value))[:MAX_NAMES]
-            model._ignored = [name[:MAX_CHARACTERS].encode(errors="replace").decode() for name in first]
+            first = sorted({name[:MAX_CHARACTERS] for name in model._ignored_of(value)})[:MAX_NAMES]
+            model._ignored = [name.encode(errors="replace").decode() for name in first]
         return model
 
     def _ignored_of(self, sent: dict[str, Any]) -> Iterable[str]:
@@ -72,7 +72,9 @@ def _unknown_filters(model: BaseModel | None, sent: dict[str, Any], *, descends:
         elif name not in fields and value is not None and _FILTER.search(name):
             yield name
         elif descends and isinstance(value, dict) and (part is None or isinstance(part, BaseModel)):
-            yield from (f"{name}.{key}" for key in _unknown_filters(part, value, descends=False))
+            yield from (
+                f"{name[:MAX_CHARACTERS]}.{key}" for key in _unknown_filters(part, value, descends=False)
+            )
 
 
 def _fields(model: BaseModel | None) -> dict[str | None, str]:

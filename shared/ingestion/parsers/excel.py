@@ -285,7 +285,8 @@ class _Book:
         """Whether the text of the cell has fonts of its own."""
         if cell.get("t") == "inlineStr":
             return child(child(cell, "is"), "r") is not None
-        return cell.get("t") == "s" and int(getattr(child(cell, "v"), "text", "")) in self._rich
+        number = getattr(child(cell, "v"), "text", None) or ""
+        return cell.get("t") == "s" and number.isdecimal() and int(number) in self._rich
 
     def _rich_value(self, number: str, text: str) -> str:
         """The text of a rich value, in place of the error that the cell has for older programs."""

@@ -72,7 +72,9 @@ def rewritten(text: str) -> tuple[str, Counter[str]]:
     for element in reversed(list(root.iter("sup", "sub"))):
         replace(element, script(element.tag, text_of(element), _before(element)))
     write_fields(root)
-    for struck in root.iter(*_STRIKES):
+    for struck in list(root.iter(*_STRIKES)):
+        if struck.getparent() is None:
+            continue  # It was within another one.
         etree.strip_tags(struck, *_STRIKES)
         if not struck.tail and struck.getnext() is not None:
             struck.tail = " "

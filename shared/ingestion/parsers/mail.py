@@ -250,7 +250,7 @@ def _body(part: MIMEPart, unread: _Unread) -> str:
 def _joined(text: str) -> str:
     """The text of lines that a space at their end joins with the next line (RFC 3676), without that space.
     Lines of another depth of quotation, empty lines and the line above a signature begin a new line."""
-    made, flows = list[str](), None
+    made, flows = list[list[str]](), None
     for line in re.split(r"\r?\n", text):
         marks = line[: len(line) - len(line.lstrip(">"))]
         # A space may be added in front of the content.
@@ -258,11 +258,11 @@ def _joined(text: str) -> str:
         is_broken = content.endswith(" ") and content != "-- "
         own = content[:-1] if is_broken else content
         if flows == marks and content not in ("", "-- "):
-            made[-1] += own
+            made[-1].append(own)
         else:
-            made.append(f"{marks} {own}" if marks else own)
+            made.append([f"{marks} {own}" if marks else own])
         flows = marks if is_broken else None
-    return "\n".join(made)
+    return "\n".join(map("".join, made))
 
 
 def _events(calendar: str) -> str:

@@ -1,9 +1,10 @@
 """Earlier messages that the text of a mail quotes, each below a heading with its author and date."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 # "On … wrote:", on one or two lines, and headers of an earlier message, in the languages of common programs:
 # English, German, French, Spanish, Italian, Dutch, Portuguese, and those of Scandinavia.
@@ -34,7 +35,7 @@ _MAX_HEADERS = 12
 # Marks of quotations. In >= there is none, and in > 5 only if a line beside it has as many.
 _MARKS = re.compile(r"(?:>(?!=) ?){0,50}")
 _NUMBER = re.compile(r"[-+]?\d")
-_CODE = re.compile(r" {0,3}(?:```|~~~)")
+_CODE = re.compile(r" {0,3}```")
 
 
 @dataclass(slots=True)
@@ -87,13 +88,18 @@ def with_headings(text: str, mark: str, author: str) -> str:
 def _lines(text: str) -> list[_Line]:
     lines, of_code = list[_Line](), -1
     stored = text.split("\n")
-    for line, marks in zip(stored, _depths(stored), strict=True):
+    depths = _depths(stored)
+    fences = Counter(
+        depth for line, depth in zip(stored, depths, strict=True) if _CODE.match(_without_marks(line, depth))
+    )
+    for line, marks in zip(stored, depths, strict=True):
         # Marks within code are code. The end of a quotation ends its code.
         is_code = 0 <= of_code <= marks
         depth = of_code if is_code else marks
-        content = re.sub(rf"^(?:> ?){{{depth}}}", "", line).rstrip()
-        is_fence = bool(_CODE.match(content))
-        of_code = depth if is_code != is_fence else -1
+        content = _without_marks(line, depth)
+        fences[depth] -= (is_fence := bool(_CODE.match(content)))
+        # Code that does not end is text.
+        of_code = depth if is_code != is_fence and (is_code or fences[depth] > 0) else -1
         lines.append(_Line(depth, content, is_code or is_fence))
     following = len(lines)
     for at in reversed(range(len(lines))):
@@ -102,18 +108,24 @@ def _lines(text: str) -> list[_Line]:
     return lines
 
 
+def _without_marks(line: str, depth: int) -> str:
+    return re.sub(rf"^(?:> ?){{{depth}}}", "", line).rstrip()
+
+
 def _depths(lines: Sequence[str]) -> list[int]:
+    """The number of marks of each line. Before a number, the last > is one only if the next line with words,
+    above or below, has as many."""
     ends = [match.end() if (match := _MARKS.match(line)) else 0 for line in lines]
     depths = [line.count(">", 0, end) for line, end in zip(lines, ends, strict=True)]
-    numbers = [
-        (at, depth)
-        for at, (line, end, depth) in enumerate(zip(lines, ends, depths, strict=True))
-        if depth and _NUMBER.match(line, end)
-    ]
-    for at, depth in numbers:
-        depths[at] -= not at or depths[at - 1] < depth
-    for at, depth in reversed(numbers):
-        depths[at] = depth if depth <= max(depths[at + 1 : at + 2], default=0) else depths[at]
+    all_marks = [*depths]
+    filled = [at for at, (line, end) in enumerate(zip(lines, ends, strict=True)) if line[end:].strip()]
+    numbers = {at for at in filled if depths[at] and _NUMBER.match(lines[at], ends[at])}
+    for before, at in pairwise([None, *filled]):
+        if at in numbers:
+            depths[at] -= before is None or depths[before] < depths[at]
+    for after, at in pairwise([None, *reversed(filled)]):
+        if at in numbers and after is not None and all_marks[at] <= depths[after]:
+            depths[at] = all_marks[at]
     return depths
 
 

@@ -255,6 +255,20 @@ def test_while_the_endpoint_fails_eight_callers_wait_and_a_slow_failure_has_a_pa
     assert len(service.requests) == 3
 
 
+def test_for_all_failing_endpoints_together_eight_callers_wait(service: StandIn, keys: KeySet, clock: Clock):
+    release = threading.Event()
+    other = KeySet(keys._url, clock=clock)
+    service.replies(*[Reply(status=503)] * 2, *[Reply(status=503, after=release)] * 2)
+    unavailable(keys)
+    unavailable(other)
+    clock.now += 6
+    with ThreadPoolExecutor(20) as pool:
+        calls = [pool.submit(unavailable, each) for each in [keys, other] * 10]
+        assert [call.result() for call in islice(as_completed(calls), 12)] == [None] * 12
+        assert sum(call.done() for call in calls) == 12
+        release.set()
+
+
 def test_a_redirect_is_not_followed(service: StandIn, keys: KeySet):
     with StandIn() as elsewhere:
         elsewhere.replies(listing(FIRST))

@@ -393,9 +393,9 @@ def test_eight_calls_of_a_user_twelve_of_an_org_and_24_in_all_wait_some_seconds_
     # With a token of a download link, ann has places of its own.
     link = replace(people.ann.principal, scopes=frozenset({Scope.DOCUMENTS_READ}))
     ann, alf, bob, eve = people.ann, people.alf, people.bob, open_world.user(open_world.org())
-    # Of nine calls each wait: 8 of ann, 4 of alf in the same org, none by the link, 8 of bob and 4 of eve
-    # in other orgs.
-    most = (ann.principal, 8), (alf.principal, 4), (link, 0), (bob.principal, 8), (eve.principal, 4)
+    # Of nine calls each wait: 8 of ann, 4 by the link, none of alf in the same org, 8 of bob and 4 of eve in
+    # other orgs.
+    most = (ann.principal, 8), (link, 4), (alf.principal, 0), (bob.principal, 8), (eve.principal, 4)
     with ThreadPoolExecutor(45) as pool, ExitStack() as slots:
         for reader in (ann, alf, bob, eve):
             slots.enter_context(taken_slots(open_world, reader, "read", 1))

@@ -182,6 +182,10 @@ def test_the_text_of_a_cell_is_what_excel_shows():
     link = '<Relationship Id="x" Type="http://x/relationships/sharedStrings" Target="sharedStrings.xml"/>'
     files[related] = files[related].decode().replace("</Relationships>", f"{link}</Relationships>")
     assert text_of(archive(files)).startswith("| ~~9~~ 7 | 9 7 |")
+    # A struck formula without a value.
+    formula = cells('s="1" t="s"><f>A2</f>', 's="1" t="s"><f>A3</f><v/>', *['t="n"><v>5</v>'] * 3)
+    files[sheet] = f"<worksheet {NAMESPACES}>{formula}</worksheet>"
+    assert text_of(archive(files)).startswith("| ~~=A2~~ | ~~=A3~~ |")
     unknown = xlsx(with_sheet(cells('t="inlineStr"><is><t>\uf0aa</t></is>')))
     assert unknown.notes == ["1 symbol of a special font could not be read."]
 

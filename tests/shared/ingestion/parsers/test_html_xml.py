@@ -20,6 +20,7 @@ CASES = {
         "| A | B |\n|-|\n| ~~9~~ | ~~7~~ |",
     "<ul><li style=text-decoration:line-through>9<li>7</ul>": "- ~~9~~\n- 7",
     "10<span style='vertical-align: super; text-decoration: line-through'>6</span>": "10~~⁶~~",
+    "<del>9 <s>8</s> 7</del><b>6</b><p><del>5 <s>4</s> 3</del><b>2</b>": "~~9 8 7~~ 6\n\n~~5 4 3~~ 2",
     "<s>10<sup>6</sup></s> N": "~~10⁶~~ N",
     "10<span style='vertical-align: super'>6</span>, H<span style='vertical-align:sub'>2</span>O": "10⁶, H₂O",
     "5<span style='vertical-align: sublime'>2</span>": "52",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
+from time import thread_time
 
 import pytest
 
@@ -96,6 +97,12 @@ THREADS = [
     ("From: Ben\nSent: May 3\nTo: Ada\n\nThe load is\n>= 5 t\nor\n> 5 t here.",
      "\n## Ben, May 3\n\nTo: Ada\n\nThe load is\n>= 5 t\nor\n> 5 t here."),
     ("On 4 May Ben wrote:\n> 5 t or\n> 6 t\n> of ore?", "\n## On 4 May Ben wrote\n\n5 t or\n6 t\nof ore?"),
+    ("On 4 May Ben wrote:\n> Eight?\n\n> 5 t of ore?\n\nNine.",
+     f"\n## On 4 May Ben wrote\n\nEight?\n\n5 t of ore?\n\n\n## {ADA}\n\nNine."),
+    # A line above a signature begins no code, nor does code that has no end.
+    *[(f"Nine.\n\nOn 4 May Ben wrote:\n> Eight?\n> {line}\n> On 3 May Luc wrote:\n>> Seven?",
+       f"Nine.\n\n\n## On 4 May Ben wrote\n\nEight?\n{line}\n\n## On 3 May Luc wrote\n\nSeven?")
+      for line in ("~~~~~~~~", "```")],
     # Code is no header, and its marks stay.
     ("On 4 May Ben wrote:\n> ```\n> From: Ben\n> Sent: May 3\n> > x\n> ```\n> On?",
      "\n## On 4 May Ben wrote\n\n```\nFrom: Ben\nSent: May 3\n> x\n```\nOn?"),
@@ -328,6 +335,13 @@ def test_lines_that_are_broken_within_words_are_joined(subtests: pytest.Subtests
     for stored, shown in FLOWED:
         with subtests.test(stored=stored):
             assert text_of(raw((head, stored.encode()))).removeprefix("# Kiln\n\n\n\n") == shown
+
+
+def test_lines_are_joined_in_linear_time():
+    started = thread_time()
+    head = "text/plain; charset=utf-8; format=flowed; delsp=yes"
+    assert len(text_of(raw((head, (b"x" * 1_000 + b" \n") * 10_000)))) > 10_000_000
+    assert thread_time() - started < 10
 
 
 def test_a_property_with_many_parameters_takes_no_time():
