@@ -117,8 +117,10 @@ class RealtimeServer:
                 connection.socket.shutdown(2)
                 return
             if self.way == "expires":
-                told = {"extension": "system", "status": "error", "channel": topic.removeprefix("realtime:")}
-                self._send(connection, [ref, None, topic, "system", {**told, "message": "Token has expired"}])
+                error = {"extension": "system", "status": "error", "channel": topic.removeprefix("realtime:")}
+                self._send(
+                    connection, [ref, None, topic, "system", {**error, "message": "Token has expired"}]
+                )
             self.open.get(connection, {}).pop(topic, None)
             event = "phx_close" if self.way == "expires" else "phx_error"
             self._send(connection, [ref, ref, topic, event, {}])

@@ -8926,40 +8926,44 @@ begin
     select term.key, term.weight / 511 as weight, sum(least(term.documents, read))
       over (order by term.weight desc, term.key) - least(term.documents, read) as read_before
     from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-  ), known as materialized (
+  ), term_list as materialized (
     select lists.*, query_term.weight
     from unnest(keywords.lists) as lists
     join query_term on query_term.key = lists.key
     where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
   ), list as materialized (
     -- The look-up is that of rag.term_lists. Arrays, because window functions over so many rows take longer than reading them.
-    select known.part, known.org_id, known.class, known.segment, known.weight, known.entries, 0 as rest
-    from known
-    where known.segment is not null and known.entries is not null
+    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight, term_list.entries, 0 as rest
+    from term_list
+    where term_list.segment is not null and term_list.entries is not null
     union all
-    select known.part, known.org_id, known.class, known.segment, known.weight,
+    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight,
       block.entries[span.before + 1 : least(span.last, span.before + each.read)],
       case when span.before + each.read < span.last
-        then known.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
-    from known
+        then term_list.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
+    from term_list
     cross join (
       select ceil(read * least(2, parts.number) / nullif(parts.number, 0))::integer as read
-      from (select count(distinct known.part)::double precision as number from known where known.segment is not null) as parts
+      from (
+        select count(distinct term_list.part)::double precision as number
+        from term_list
+        where term_list.segment is not null
+      ) as parts
       offset 0
     ) as each
     cross join lateral (
       select blocks.terms, blocks.ends, blocks.entries
       from rag.term_blocks as blocks
-      where blocks.org_id = known.org_id and blocks.class = known.class and blocks.segment = known.segment
-        and blocks.first <= known.key
+      where blocks.org_id = term_list.org_id and blocks.class = term_list.class and blocks.segment = term_list.segment
+        and blocks.first <= term_list.key
       order by blocks.first desc
       limit 1
     ) as block
-    cross join lateral (select width_bucket(known.key, block.terms) as i offset 0) as place
+    cross join lateral (select width_bucket(term_list.key, block.terms) as i offset 0) as place
     cross join lateral (
       select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
     ) as span
-    where known.entries is null
+    where term_list.entries is null
   ), scored as (
     select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
     from list, unnest(list.entries) as entry
@@ -8971,9 +8975,9 @@ begin
       select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
     ) as whole on whole.part = scored.part
   ), tail_score as (
-    select known.org_id, known.document_id, sum(known.weight * (known.entries[1] >> 16)) as score
-    from known
-    where known.segment is null and (allowed is null or known.document_id in (select unnest(allowed)))
+    select term_list.org_id, term_list.document_id, sum(term_list.weight * (term_list.entries[1] >> 16)) as score
+    from term_list
+    where term_list.segment is null and (allowed is null or term_list.document_id in (select unnest(allowed)))
     group by 1, 2
   )
   select array_agg((found.org_id, found.document_id)::rag.document_key) into best

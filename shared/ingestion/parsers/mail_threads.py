@@ -89,14 +89,13 @@ def _lines(text: str) -> list[_Line]:
     lines, of_code = list[_Line](), -1
     stored = text.split("\n")
     depths = _depths(stored)
-    fences = Counter(
-        depth for line, depth in zip(stored, depths, strict=True) if _CODE.match(_without_marks(line, depth))
-    )
-    for line, marks in zip(stored, depths, strict=True):
+    contents = [_without_marks(line, depth) for line, depth in zip(stored, depths, strict=True)]
+    fences = Counter(depth for content, depth in zip(contents, depths, strict=True) if _CODE.match(content))
+    for line, marks, unmarked in zip(stored, depths, contents, strict=True):
         # Marks within code are code. The end of a quotation ends its code.
         is_code = 0 <= of_code <= marks
         depth = of_code if is_code else marks
-        content = _without_marks(line, depth)
+        content = unmarked if depth == marks else _without_marks(line, depth)
         fences[depth] -= (is_fence := bool(_CODE.match(content)))
         # Code that does not end is text.
         of_code = depth if is_code != is_fence and (is_code or fences[depth] > 0) else -1
@@ -129,8 +128,8 @@ def _depths(lines: Sequence[str]) -> list[int]:
     return depths
 
 
-def _introduction(lines: Sequence[_Line], at: int, known: int) -> _Introduction | None:
-    """The lines from there, if they introduce a message. `known`: how many depths have an author."""
+def _introduction(lines: Sequence[_Line], at: int, authors: int) -> _Introduction | None:
+    """The lines from there, if they introduce a message. `authors`: how many depths have one."""
     depth = lines[at].depth
     is_divider = bool(_DIVIDER.fullmatch(lines[at].text.strip()))
     below = lines[at + is_divider : at + is_divider + _MAX_HEADERS]
@@ -139,7 +138,7 @@ def _introduction(lines: Sequence[_Line], at: int, known: int) -> _Introduction 
     made = None
     if is_divider or not at or not lines[at - 1].text or lines[at - 1].depth < depth:
         made = _by_headers(texts)
-    is_clear = bool(made) or depth == known
+    is_clear = bool(made) or depth == authors
     for count in (1, 2) if not is_divider else ():
         line = " ".join(texts[:count])
         if not made and _INTRODUCTION.fullmatch(line):
@@ -155,7 +154,7 @@ def _introduction(lines: Sequence[_Line], at: int, known: int) -> _Introduction 
     # The text is quoted, or has no marks, as in Outlook.
     is_quoted = made.depth == depth + 1
     is_unmarked = made.depth == depth and is_clear and not lines[following].text.startswith(">")
-    return made if made.depth <= known and (is_quoted or is_unmarked) else None
+    return made if made.depth <= authors and (is_quoted or is_unmarked) else None
 
 
 def _by_headers(texts: Sequence[str]) -> _Introduction | None:

@@ -70,8 +70,8 @@ def test_the_parts_of_names_are_those_of_the_search(world: World):
         text = "The ferry is old. " * 30 + f"Then {name} comes."
         for question in questions:
             assert highlight(match(text), question).text == f"Then {name} comes.", (name, question)
-            found = "select rag.words('english', %s) @@ plainto_tsquery('english', %s)"
-            assert world.sql(found, name, question) == [(True,)]
+            statement = "select rag.words('english', %s) @@ plainto_tsquery('english', %s)"
+            assert world.sql(statement, name, question) == [(True,)]
     for name, question in WHOLE.items():
         text = "The ferry is old. " * 30 + f"Then {name} comes."
         assert highlight(match(text), question).text != f"Then {name} comes.", (name, question)
