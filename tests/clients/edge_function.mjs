@@ -30,6 +30,6 @@ console.log(
     collections: collections.data,
     anonymous: anonymous.status,
     preflight: [preflight.status, preflight.headers.get("access-control-allow-origin")],
-    events: await chat.data.text(),
+    events: chat.error ? String(chat.error.cause ?? (await chat.error.context.text())) : await chat.data.text(),
   }),
 );

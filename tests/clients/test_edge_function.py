@@ -92,6 +92,18 @@ def test_supabase_js_calls_the_deployment(url: str, deployment: StandIn, people:
     assert '"type": "delta"' in result["events"] or '"type":"delta"' in result["events"]
 
 
+def test_a_request_has_a_body_where_the_caller_s_has_one(url: str, deployment: StandIn):
+    def body(request: Request) -> str | None:
+        assert "transfer-encoding" not in request.headers
+        return request.body.decode() if "content-length" in request.headers else None
+
+    deployment.replies(Reply(json=body))
+    for method in ("OPTIONS", "DELETE", "GET"):
+        assert httpx.request(method, f"{url}/rag/api/v1/documents/1").json() is None
+    for method in ("POST", "DELETE", "PATCH"):
+        assert httpx.request(method, f"{url}/rag/api/v1/documents/1", content=b"{}").json() == "{}"
+
+
 def test_a_stream_arrives_while_the_deployment_writes_it(url: str, deployment: StandIn):
     rest = threading.Event()
     forwarded = {"X-Api-Key": "k", "X-Workspace-Id": "w", "X-Rag-Read-After": "7", "X-Request-Id": "r"}

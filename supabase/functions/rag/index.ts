@@ -26,8 +26,11 @@ Deno.serve(async (request) => {
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
+  // Deno gives an empty stream for OPTIONS and DELETE without a body, which would be sent as a chunked body.
+  const hasBody = ["content-length", "content-type", "transfer-encoding"].some((name) => request.headers.has(name));
+  const body = hasBody ? request.body : null;
   try {
-    const { method, body, signal } = request;
+    const { method, signal } = request;
     const response = await fetch(address, { method, headers, body, signal, redirect: "manual" });
     return new Response(response.body, { status: response.status, headers: response.headers });
   } catch {
