@@ -30,6 +30,6 @@ console.log(
     collections: collections.data,
     anonymous: anonymous.status,
     preflight: [preflight.status, preflight.headers.get("access-control-allow-origin")],
-    events: chat.error ? String(chat.error.cause ?? (await chat.error.context.text())) : await chat.data.text(),
+    events: await (chat.data ?? chat.error.context).text(),
   }),
 );
