@@ -67,7 +67,6 @@ create table rag.settings (
   document_share real not null default 0.5 check (document_share between 0 and 1),
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  postings_read integer not null default 2000 check (postings_read between 100 and 1000000),
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
@@ -110,9 +109,6 @@ comment on column rag.settings.phrase_share is
   'it.';
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
-comment on column rag.settings.postings_read is
-  'The maximum number of documents of a term that a search reads from the keyword index, highest impact first; for a '
-  'whole query, eight times as many.';
 comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
   'The maximum number of mentions of an entity that a search reads, most prominent first.';

@@ -51,7 +51,7 @@ comment on column rag.document_terms.terms is
   'The keys of terms (rag.term_key) in order, a term once for each chunk that contains it.';
 comment on column rag.document_terms.places is
   'For each of terms: (impact << 54) | (ordinal of the chunk << 32) | (terms in the chunk << 16) | occurrences. impact: an '
-  'estimate of the document''s score for the term, 0 to 511, among passages of 100 terms in documents of 500.';
+  'estimate of the document''s score for the term, 1 to 511, among passages of 100 terms in documents of 500.';
 
 -- The documents of segments and tails by number, and the tails of an org.
 create index document_terms_by_segment on rag.document_terms (org_id, class, segment, number);
@@ -86,6 +86,7 @@ create table rag.term_blocks (
   ends integer[] not null check (0 <= all (ends)),
   chunks integer[] not null check (0 < all (chunks)),
   entries integer[] not null check (array_position(entries, null) is null),
+  impacts extensions.halfvec,
   primary key (org_id, class, segment, first)
 );
 
@@ -93,10 +94,14 @@ comment on table rag.term_blocks is
   'The blocks of a segment: the documents that contain a term. A block has all of a segment''s terms from `first` up to the '
   'next block.';
 comment on column rag.term_blocks.terms is 'The keys of the block''s terms, in order.';
-comment on column rag.term_blocks.ends is 'For each term, the position of its last entry in entries.';
+comment on column rag.term_blocks.ends is
+  'For each term, the sum of the numbers of documents up to it: the position of its last entry in entries.';
 comment on column rag.term_blocks.chunks is 'For each term, the number of chunks that contain it.';
 comment on column rag.term_blocks.entries is
   '(impact << 16) | number of the document in the segment; those of a term together, highest impact first.';
+comment on column rag.term_blocks.impacts is
+  'Of the last term, if an eighth of the segment''s documents contain it: the impact in each document by number, in place of '
+  'entries. 0 for a document without the term.';
 
 -- A block and a document of a few chunks stay in the row: reading from TOAST takes longer. Hashes and entries do not
 -- compress.
@@ -166,13 +171,13 @@ comment on function rag.index_totals is
 
 create type rag.term_list as (
   part integer, org_id uuid, class bytea, segment uuid, document_id uuid, key bigint, documents bigint, chunks bigint,
-  entries integer[]
+  entries integer[], impacts extensions.halfvec
 );
 
 comment on type rag.term_list is
   'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. documents, chunks: '
-  'the numbers of those that contain the term. entries: of a list of at most 64 entries, all; null for a longer one, and none '
-  'if the segment or document has no chunk of the wanted model.';
+  'the numbers of those that contain the term. entries, impacts: as in rag.term_blocks; none if the segment or document has no '
+  'chunk of the wanted model.';
 
 -- One look-up for each term and segment; tails are read document by document. Memoize would hash the arrays, which takes
 -- longer than the look-ups that it saves.
@@ -191,12 +196,12 @@ begin
   )
   select part.part, part.org_id, part.class, part.segment, null::uuid, term.key, (span.last - span.before)::bigint,
     block.chunks[place.i]::bigint,
-    case when part.has_model is not true then '{}'
-      when span.last - span.before <= 64 then block.entries[span.before + 1 : span.last] end
+    case when part.has_model then block.entries[span.before + 1 : span.last] else '{}' end,
+    case when part.has_model and place.i = cardinality(block.terms) then block.impacts end
   from part
   cross join unnest(keys) as term (key)
   cross join lateral (
-    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries, blocks.impacts
     from rag.term_blocks as blocks
     where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
       and blocks.first <= term.key
@@ -211,7 +216,8 @@ begin
   union all
   select part.part, part.org_id, part.class, null, tail.document_id, term.key, 1,
     term.last - width_bucket(term.key - 1, tail.terms),
-    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end
+    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end,
+    null
   from part
   cross join lateral (
     -- The concatenation reads a long array from TOAST once.

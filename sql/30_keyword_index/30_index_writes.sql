@@ -51,7 +51,7 @@ begin
   ), listed as (
     select document_id, embedding_model, array_agg(key order by key, ordinal) as terms,
       -- << and | bind alike, from the left.
-      array_agg(floor(impact * 511)::bigint << 54 | (ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+      array_agg(greatest(1, floor(impact * 511))::bigint << 54 | (ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
         | least(times, 65535)::bigint order by key, ordinal) as places
     from posting
     group by 1, 2
@@ -138,18 +138,32 @@ begin
           ) as block
         ) as found
         group by 1
+      ), kept as materialized (
+        -- Impacts are multiplied by it.
+        select array(
+            select case when number = any (part.numbers) then 0 else 1 end
+            from generate_series(1, longest.length) as number)::real[]::extensions.halfvec as ones
+        from (
+          select max(extensions.vector_dims(blocks.impacts)) as length
+          from touched
+          join rag.term_blocks as blocks on blocks.org_id = org_id and blocks.class = part.class
+            and blocks.segment = part.segment and blocks.first = touched.first
+        ) as longest
+        where longest.length is not null
       )
       update rag.term_blocks as blocks
       set entries = case when touched.entry is not null then array_remove(blocks.entries, touched.entry)
           else array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)) end,
-        (terms, ends, chunks) = (
+        (terms, ends, chunks, impacts) = (
           select coalesce(array_agg(term.key), '{}'),
             coalesce(array_agg(term.last - coalesce(touched.documents[term.i], 0)), '{}'),
             coalesce(array_agg(case when touched.keys[term.i] = term.key then term.chunks - touched.chunks[term.i]
-              else term.chunks end), '{}')
+              else term.chunks end), '{}'),
+            case when max(term.position) = cardinality(blocks.terms)
+              then blocks.impacts operator(extensions.*) (select kept.ones from kept) end
           from (
             select term.*, width_bucket(term.key, touched.keys) as i
-            from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
+            from unnest(blocks.terms, blocks.ends, blocks.chunks) with ordinality as term (key, last, chunks, position)
             offset 0
           ) as term
           where touched.keys[term.i] is distinct from term.key or term.chunks > touched.chunks[term.i]
@@ -266,6 +280,7 @@ as $$
 #variable_conflict use_variable
 declare
   target constant uuid := gen_random_uuid();
+  numbered integer;
 begin
   delete from rag.term_blocks as blocks
   where blocks.org_id = org_id and blocks.class = class and blocks.segment = any (sources);
@@ -289,6 +304,7 @@ begin
   ) as listed
   where present.org_id = org_id and present.document_id = listed.document_id and present.class = class
     and present.embedding_model = listed.embedding_model;
+  get diagnostics numbered = row_count;
 
   insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
   select org_id, member.collection_id, member.owner_id, target, member.config, member.embedding_model, count(*),
@@ -297,7 +313,8 @@ begin
   where member.org_id = org_id and member.class = class and member.segment = target
   group by member.collection_id, member.owner_id, member.config, member.embedding_model;
 
-  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries)
+  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries,
+    impacts)
   with posting as materialized (
     select term.key, (min(term.place) >> 54 << 16)::integer | member.number as entry, count(*) as chunks
     from rag.document_terms as member
@@ -305,13 +322,21 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128.
-    select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
+    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128. A frequent term
+    -- is the last of its block: its impacts are summed many times as fast as entries.
+    select counted.*,
+      counted.frequent << 32 | counted.entries / case when counted.all_documents <= 4096 then 512 else 128 end as block
     from (
-      select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
-        (sum(count(*)) over (order by posting.key))::bigint as last, sum(count(*)) over () as all_entries
-      from posting
-      group by 1
+      select term.*, sum(term.documents) over in_order as last, sum(term.documents) over () as all_documents,
+        coalesce(count(*) filter (where term.is_frequent) over before, 0) as frequent,
+        coalesce(sum(term.documents) filter (where not term.is_frequent) over before, 0)::bigint as entries
+      from (
+        select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
+          count(*) >= 128 and count(*) * 8 > numbered as is_frequent
+        from posting
+        group by 1
+      ) as term
+      window in_order as (order by term.key), before as (order by term.key rows between unbounded preceding and 1 preceding)
     ) as counted
   ), dictionary as (
     select list.block, min(list.key) as first, array_agg(list.key order by list.key) as terms,
@@ -320,13 +345,17 @@ begin
     from (select list.*, min(list.last - list.documents) over (partition by list.block) as before from list) as list
     group by 1
   ), content as (
-    select list.block, array_agg(posting.entry order by posting.key, posting.entry desc) as entries
+    select list.block,
+      coalesce(array_agg(posting.entry order by posting.key, posting.entry desc) filter (where not list.is_frequent), '{}')
+        as entries,
+      ('{' || string_agg((posting.entry & 65535) || ':' || (posting.entry >> 16), ',') filter (where list.is_frequent)
+        || '}/' || numbered)::extensions.sparsevec::extensions.halfvec as impacts
     from posting
     join list on list.key = posting.key
     group by 1
   )
   select org_id, home.collection_id, home.owner_id, target, dictionary.first, dictionary.terms, dictionary.ends,
-    dictionary.chunks, content.entries
+    dictionary.chunks, content.entries, content.impacts
   from (
     select distinct segments.collection_id, segments.owner_id
     from rag.term_segments as segments

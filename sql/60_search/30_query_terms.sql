@@ -67,7 +67,8 @@ begin
       cross join generate_series(1, least(cardinality(line.words), 50)) as first
       cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
       cross join array_to_string(line.words[first : last], '') as joined
-      where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)
+      where length(joined) <= 40 and joined ~ '[[:alpha:]]'
+        and (joined ~ '[0-9]' or cardinality(line.words) <= 12 and last = first + 1)
     ) as joined (words)
     cross join unnest(configs) as languages (config)
     cross join unnest(to_tsvector(languages.config, joined.words)) as word

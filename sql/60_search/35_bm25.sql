@@ -1,5 +1,5 @@
--- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that contain most of the query,
--- with a bounded number of entries for each term; then the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that match the query best by
+-- impacts; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
@@ -36,127 +36,120 @@ $$;
 comment on function rag.rank_documents is
   'The `wanted` documents of the model that match the query best, by the impacts of all their terms.';
 
--- Only the entries with the highest impacts are read. A document without a read entry may contain the term too: its impact
--- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
--- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
--- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
-  read integer)
+-- A document's score for choosing candidates is the sum of weight * impact of its terms. The impacts of frequent terms are
+-- summed as vectors of all the documents of a segment; the sums of entries are added to them.
+create function rag.best_by_impact(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
-set enable_memoize = off
 as $$
 declare
+  most_entries constant integer := 50000;
+  most integer := case when allowed is null then 4 * wanted end;
+  seen bigint;
   best rag.document_key[];
 begin
-  with query_term as materialized (
-    select term.key, term.weight / 511 as weight, sum(least(term.documents, read))
-      over (order by term.weight desc, term.key) - least(term.documents, read) as read_before
-    from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-  ), term_list as materialized (
-    select lists.*, query_term.weight
-    from unnest(keywords.lists) as lists
-    join query_term on query_term.key = lists.key
-    where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
-  ), list as materialized (
-    -- The look-up is that of rag.term_lists. Arrays, because window functions over so many rows take longer than reading them.
-    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight, term_list.entries, 0 as rest
-    from term_list
-    where term_list.segment is not null and term_list.entries is not null
-    union all
-    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight,
-      block.entries[span.before + 1 : least(span.last, span.before + each.read)],
-      case when span.before + each.read < span.last
-        then term_list.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
-    from term_list
-    cross join (
-      select ceil(read * least(2, parts.number) / nullif(parts.number, 0))::integer as read
+  loop
+    with term_list as materialized (
+      select lists.*, query_term.weight / 511 as weight,
+        sum(cardinality(lists.entries)) over (order by query_term.weight desc, lists.key) as read
+      from unnest(keywords.lists) as lists
+      join (select distinct key, weight from unnest(keywords.terms)) as query_term on query_term.key = lists.key
+      where lists.entries <> '{}' or lists.impacts is not null
+    ), list as materialized (
+      select * from term_list where term_list.segment is not null and (term_list.read <= most_entries or term_list.entries = '{}')
+    ), frequent as materialized (
+      select list.part, extensions.sum(list.impacts::extensions.vector operator(extensions.*)
+        array_fill(list.weight::real, array[extensions.vector_dims(list.impacts)])::extensions.vector)::real[] as scores
+      from list
+      where list.impacts is not null
+      group by 1
+    ), scored as (
+      select either.place >> 32 as part, either.place & 65535 as number, max(either.score) as score
       from (
-        select count(distinct term_list.part)::double precision as number
-        from term_list
-        where term_list.segment is not null
-      ) as parts
-      offset 0
-    ) as each
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = term_list.org_id and blocks.class = term_list.class and blocks.segment = term_list.segment
-        and blocks.first <= term_list.key
-      order by blocks.first desc
-      limit 1
-    ) as block
-    cross join lateral (select width_bucket(term_list.key, block.terms) as i offset 0) as place
-    cross join lateral (
-      select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
-    ) as span
-    where term_list.entries is null
-  ), scored as (
-    select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
-    from list, unnest(list.entries) as entry
-    group by 1, 2
-  ), segment_score as (
-    select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
-    from scored
-    join (
-      select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
-    ) as whole on whole.part = scored.part
-  ), tail_score as (
-    select term_list.org_id, term_list.document_id, sum(term_list.weight * (term_list.entries[1] >> 16)) as score
-    from term_list
-    where term_list.segment is null and (allowed is null or term_list.document_id in (select unnest(allowed)))
-    group by 1, 2
-  )
-  select array_agg((found.org_id, found.document_id)::rag.document_key) into best
-  from (
-    select * from (
-      -- Documents are looked up in this order, until there are enough.
-      (select ranked.org_id, stored.document_id, ranked.estimate as score
-      from (select * from segment_score order by estimate desc, segment, number offset 0) as ranked
-      cross join lateral (
-        select document_terms.document_id
-        from rag.document_terms
-        where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
-          and document_terms.segment = ranked.segment and document_terms.number = ranked.number
-          and document_terms.embedding_model = scope.model
-        offset 0
-      ) as stored
-      where allowed is null or stored.document_id in (select unnest(allowed))
-      order by ranked.estimate desc, ranked.segment, ranked.number
-      limit wanted)
-      union all
-      (select * from tail_score order by score desc, document_id limit wanted)
-    ) as both_parts
-    order by score desc, document_id
-    limit wanted
-  ) as found;
+        (select each.part::bigint << 32 | each.number as place, each.score
+        from (
+          select frequent.part, unnest(frequent.scores) as score, generate_subscripts(frequent.scores, 1) as number
+          from frequent
+        ) as each
+        where each.score > 0
+        order by each.score desc
+        limit most)
+        union all
+        (select summed.place, summed.score + coalesce(frequent.scores[summed.place & 65535], 0)
+        from (
+          select (each.part::bigint << 32) | (each.entry & 65535) as place, sum(each.weight * (each.entry >> 16)) as score
+          from (select list.part, list.weight, unnest(list.entries) as entry from list) as each
+          group by 1
+        ) as summed
+        left join frequent on frequent.part = summed.place >> 32
+        order by 2 desc
+        limit most)
+      ) as either
+      group by either.place
+    ), tail_score as (
+      select term_list.org_id, term_list.document_id, sum(term_list.weight * (term_list.entries[1] >> 16)) as score
+      from term_list
+      where term_list.segment is null and (allowed is null or term_list.document_id in (select unnest(allowed)))
+      group by 1, 2
+    )
+    select array_agg((found.org_id, found.document_id)::rag.document_key), (select count(*) from scored) into best, seen
+    from (
+      select * from (
+        -- Documents are looked up in this order, until there are enough.
+        (select ranked.org_id, stored.document_id, ranked.score
+        from (
+          select home.*, scored.number, scored.score
+          from scored
+          join (select distinct list.part, list.org_id, list.class, list.segment from list) as home using (part)
+          order by scored.score desc, scored.part, scored.number
+          offset 0
+        ) as ranked
+        cross join lateral (
+          select document_terms.document_id
+          from rag.document_terms
+          where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
+            and document_terms.segment = ranked.segment and document_terms.number = ranked.number
+            and document_terms.embedding_model = scope.model
+          offset 0
+        ) as stored
+        where allowed is null or stored.document_id in (select unnest(allowed))
+        order by ranked.score desc, ranked.part, ranked.number
+        limit wanted)
+        union all
+        (select * from tail_score order by score desc, document_id limit wanted)
+      ) as both_parts
+      order by score desc, document_id
+      limit wanted
+    ) as found;
+    -- While the embedding model changes, the first may all be documents of the other one.
+    exit when most is null or seen < most or cardinality(best) = wanted;
+    most := null;
+  end loop;
   return best;
 end;
 $$;
 
-comment on function rag.best_entries is
-  'The `wanted` allowed documents (null: all) that match the query best, by a bounded number of entries: about `read` of '
-  'each term, with the highest impacts, and about eight times `read` in total. The terms with the largest weights come '
-  'first. The tails are read as a whole.';
+comment on function rag.best_by_impact is
+  'The `wanted` allowed documents (null: all) that match the query best, by the impacts of their terms. Of the terms with '
+  'entries, those with the largest weights count, up to 50,000 entries.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted, read);
+    return rag.best_by_impact(keywords, scope, null, wanted);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
+  return rag.best_by_impact(keywords, scope, array(select document_id from unnest(left_over)), wanted);
 end;
 $$;
 

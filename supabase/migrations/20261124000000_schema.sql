@@ -222,7 +222,6 @@ create table rag.settings (
   document_share real not null default 0.5 check (document_share between 0 and 1),
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  postings_read integer not null default 2000 check (postings_read between 100 and 1000000),
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
@@ -265,9 +264,6 @@ comment on column rag.settings.phrase_share is
   'it.';
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
-comment on column rag.settings.postings_read is
-  'The maximum number of documents of a term that a search reads from the keyword index, highest impact first; for a '
-  'whole query, eight times as many.';
 comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
   'The maximum number of mentions of an entity that a search reads, most prominent first.';
@@ -5337,7 +5333,7 @@ comment on column rag.document_terms.terms is
   'The keys of terms (rag.term_key) in order, a term once for each chunk that contains it.';
 comment on column rag.document_terms.places is
   'For each of terms: (impact << 54) | (ordinal of the chunk << 32) | (terms in the chunk << 16) | occurrences. impact: an '
-  'estimate of the document''s score for the term, 0 to 511, among passages of 100 terms in documents of 500.';
+  'estimate of the document''s score for the term, 1 to 511, among passages of 100 terms in documents of 500.';
 
 -- The documents of segments and tails by number, and the tails of an org.
 create index document_terms_by_segment on rag.document_terms (org_id, class, segment, number);
@@ -5372,6 +5368,7 @@ create table rag.term_blocks (
   ends integer[] not null check (0 <= all (ends)),
   chunks integer[] not null check (0 < all (chunks)),
   entries integer[] not null check (array_position(entries, null) is null),
+  impacts extensions.halfvec,
   primary key (org_id, class, segment, first)
 );
 
@@ -5379,10 +5376,14 @@ comment on table rag.term_blocks is
   'The blocks of a segment: the documents that contain a term. A block has all of a segment''s terms from `first` up to the '
   'next block.';
 comment on column rag.term_blocks.terms is 'The keys of the block''s terms, in order.';
-comment on column rag.term_blocks.ends is 'For each term, the position of its last entry in entries.';
+comment on column rag.term_blocks.ends is
+  'For each term, the sum of the numbers of documents up to it: the position of its last entry in entries.';
 comment on column rag.term_blocks.chunks is 'For each term, the number of chunks that contain it.';
 comment on column rag.term_blocks.entries is
   '(impact << 16) | number of the document in the segment; those of a term together, highest impact first.';
+comment on column rag.term_blocks.impacts is
+  'Of the last term, if an eighth of the segment''s documents contain it: the impact in each document by number, in place of '
+  'entries. 0 for a document without the term.';
 
 -- A block and a document of a few chunks stay in the row: reading from TOAST takes longer. Hashes and entries do not
 -- compress.
@@ -5452,13 +5453,13 @@ comment on function rag.index_totals is
 
 create type rag.term_list as (
   part integer, org_id uuid, class bytea, segment uuid, document_id uuid, key bigint, documents bigint, chunks bigint,
-  entries integer[]
+  entries integer[], impacts extensions.halfvec
 );
 
 comment on type rag.term_list is
   'The list of a term in a segment, or in one document of a tail. part: the number of the segment or tail. documents, chunks: '
-  'the numbers of those that contain the term. entries: of a list of at most 64 entries, all; null for a longer one, and none '
-  'if the segment or document has no chunk of the wanted model.';
+  'the numbers of those that contain the term. entries, impacts: as in rag.term_blocks; none if the segment or document has no '
+  'chunk of the wanted model.';
 
 -- One look-up for each term and segment; tails are read document by document. Memoize would hash the arrays, which takes
 -- longer than the look-ups that it saves.
@@ -5477,12 +5478,12 @@ begin
   )
   select part.part, part.org_id, part.class, part.segment, null::uuid, term.key, (span.last - span.before)::bigint,
     block.chunks[place.i]::bigint,
-    case when part.has_model is not true then '{}'
-      when span.last - span.before <= 64 then block.entries[span.before + 1 : span.last] end
+    case when part.has_model then block.entries[span.before + 1 : span.last] else '{}' end,
+    case when part.has_model and place.i = cardinality(block.terms) then block.impacts end
   from part
   cross join unnest(keys) as term (key)
   cross join lateral (
-    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries
+    select blocks.terms, blocks.ends, blocks.chunks, blocks.entries, blocks.impacts
     from rag.term_blocks as blocks
     where blocks.org_id = part.org_id and blocks.class = part.class and blocks.segment = part.segment
       and blocks.first <= term.key
@@ -5497,7 +5498,8 @@ begin
   union all
   select part.part, part.org_id, part.class, null, tail.document_id, term.key, 1,
     term.last - width_bucket(term.key - 1, tail.terms),
-    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end
+    case when tail.embedding_model = model then array[(tail.places[term.last] >> 54)::integer << 16] else '{}' end,
+    null
   from part
   cross join lateral (
     -- The concatenation reads a long array from TOAST once.
@@ -5585,7 +5587,7 @@ begin
   ), listed as (
     select document_id, embedding_model, array_agg(key order by key, ordinal) as terms,
       -- << and | bind alike, from the left.
-      array_agg(floor(impact * 511)::bigint << 54 | (ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+      array_agg(greatest(1, floor(impact * 511))::bigint << 54 | (ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
         | least(times, 65535)::bigint order by key, ordinal) as places
     from posting
     group by 1, 2
@@ -5672,18 +5674,32 @@ begin
           ) as block
         ) as found
         group by 1
+      ), kept as materialized (
+        -- Impacts are multiplied by it.
+        select array(
+            select case when number = any (part.numbers) then 0 else 1 end
+            from generate_series(1, longest.length) as number)::real[]::extensions.halfvec as ones
+        from (
+          select max(extensions.vector_dims(blocks.impacts)) as length
+          from touched
+          join rag.term_blocks as blocks on blocks.org_id = org_id and blocks.class = part.class
+            and blocks.segment = part.segment and blocks.first = touched.first
+        ) as longest
+        where longest.length is not null
       )
       update rag.term_blocks as blocks
       set entries = case when touched.entry is not null then array_remove(blocks.entries, touched.entry)
           else array(select entry from unnest(blocks.entries) as entry where entry & 65535 <> all (part.numbers)) end,
-        (terms, ends, chunks) = (
+        (terms, ends, chunks, impacts) = (
           select coalesce(array_agg(term.key), '{}'),
             coalesce(array_agg(term.last - coalesce(touched.documents[term.i], 0)), '{}'),
             coalesce(array_agg(case when touched.keys[term.i] = term.key then term.chunks - touched.chunks[term.i]
-              else term.chunks end), '{}')
+              else term.chunks end), '{}'),
+            case when max(term.position) = cardinality(blocks.terms)
+              then blocks.impacts operator(extensions.*) (select kept.ones from kept) end
           from (
             select term.*, width_bucket(term.key, touched.keys) as i
-            from unnest(blocks.terms, blocks.ends, blocks.chunks) as term (key, last, chunks)
+            from unnest(blocks.terms, blocks.ends, blocks.chunks) with ordinality as term (key, last, chunks, position)
             offset 0
           ) as term
           where touched.keys[term.i] is distinct from term.key or term.chunks > touched.chunks[term.i]
@@ -5800,6 +5816,7 @@ as $$
 #variable_conflict use_variable
 declare
   target constant uuid := gen_random_uuid();
+  numbered integer;
 begin
   delete from rag.term_blocks as blocks
   where blocks.org_id = org_id and blocks.class = class and blocks.segment = any (sources);
@@ -5823,6 +5840,7 @@ begin
   ) as listed
   where present.org_id = org_id and present.document_id = listed.document_id and present.class = class
     and present.embedding_model = listed.embedding_model;
+  get diagnostics numbered = row_count;
 
   insert into rag.term_segments (org_id, collection_id, owner_id, segment, config, embedding_model, documents, chunks, length)
   select org_id, member.collection_id, member.owner_id, target, member.config, member.embedding_model, count(*),
@@ -5831,7 +5849,8 @@ begin
   where member.org_id = org_id and member.class = class and member.segment = target
   group by member.collection_id, member.owner_id, member.config, member.embedding_model;
 
-  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries)
+  insert into rag.term_blocks (org_id, collection_id, owner_id, segment, first, terms, ends, chunks, entries,
+    impacts)
   with posting as materialized (
     select term.key, (min(term.place) >> 54 << 16)::integer | member.number as entry, count(*) as chunks
     from rag.document_terms as member
@@ -5839,13 +5858,21 @@ begin
     where member.org_id = org_id and member.class = class and member.segment = target
     group by term.key, member.number
   ), list as materialized (
-    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128.
-    select counted.*, (counted.last - counted.documents) / case when counted.all_entries <= 4096 then 512 else 128 end as block
+    -- A block has about 128 entries, those of a small segment 512: a term begins a new one after each 128. A frequent term
+    -- is the last of its block: its impacts are summed many times as fast as entries.
+    select counted.*,
+      counted.frequent << 32 | counted.entries / case when counted.all_documents <= 4096 then 512 else 128 end as block
     from (
-      select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
-        (sum(count(*)) over (order by posting.key))::bigint as last, sum(count(*)) over () as all_entries
-      from posting
-      group by 1
+      select term.*, sum(term.documents) over in_order as last, sum(term.documents) over () as all_documents,
+        coalesce(count(*) filter (where term.is_frequent) over before, 0) as frequent,
+        coalesce(sum(term.documents) filter (where not term.is_frequent) over before, 0)::bigint as entries
+      from (
+        select posting.key, count(*) as documents, sum(posting.chunks) as chunks,
+          count(*) >= 128 and count(*) * 8 > numbered as is_frequent
+        from posting
+        group by 1
+      ) as term
+      window in_order as (order by term.key), before as (order by term.key rows between unbounded preceding and 1 preceding)
     ) as counted
   ), dictionary as (
     select list.block, min(list.key) as first, array_agg(list.key order by list.key) as terms,
@@ -5854,13 +5881,17 @@ begin
     from (select list.*, min(list.last - list.documents) over (partition by list.block) as before from list) as list
     group by 1
   ), content as (
-    select list.block, array_agg(posting.entry order by posting.key, posting.entry desc) as entries
+    select list.block,
+      coalesce(array_agg(posting.entry order by posting.key, posting.entry desc) filter (where not list.is_frequent), '{}')
+        as entries,
+      ('{' || string_agg((posting.entry & 65535) || ':' || (posting.entry >> 16), ',') filter (where list.is_frequent)
+        || '}/' || numbered)::extensions.sparsevec::extensions.halfvec as impacts
     from posting
     join list on list.key = posting.key
     group by 1
   )
   select org_id, home.collection_id, home.owner_id, target, dictionary.first, dictionary.terms, dictionary.ends,
-    dictionary.chunks, content.entries
+    dictionary.chunks, content.entries, content.impacts
   from (
     select distinct segments.collection_id, segments.owner_id
     from rag.term_segments as segments
@@ -8744,7 +8775,8 @@ begin
       cross join generate_series(1, least(cardinality(line.words), 50)) as first
       cross join generate_series(first + 1, least(first + 4, cardinality(line.words))) as last
       cross join array_to_string(line.words[first : last], '') as joined
-      where length(joined) <= 40 and joined ~ '[[:alpha:]]' and (joined ~ '[0-9]' or cardinality(line.words) <= 12)
+      where length(joined) <= 40 and joined ~ '[[:alpha:]]'
+        and (joined ~ '[0-9]' or cardinality(line.words) <= 12 and last = first + 1)
     ) as joined (words)
     cross join unnest(configs) as languages (config)
     cross join unnest(to_tsvector(languages.config, joined.words)) as word
@@ -8871,8 +8903,8 @@ comment on function rag.phrase_proximity is
   'The share of the query''s adjacent words that are adjacent in each text, 0 to 1. More and rarer pairs increase the '
   'share; words between the two words of a pair decrease it. Texts without a pair are omitted.';
 
--- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that contain most of the query,
--- with a bounded number of entries for each term; then the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over the keyword index, in two steps: the documents that match the query best by
+-- impacts; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
@@ -8909,127 +8941,120 @@ $$;
 comment on function rag.rank_documents is
   'The `wanted` documents of the model that match the query best, by the impacts of all their terms.';
 
--- Only the entries with the highest impacts are read. A document without a read entry may contain the term too: its impact
--- is estimated as half of the highest impact that was not read (rest). The function subtracts rest from each read entry of
--- the term, and adds it to every document of the segment: neither a common word favors the documents whose entries were
--- read, nor a small segment whose entries were all read.
-create function rag.best_entries(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
-  read integer)
+-- A document's score for choosing candidates is the sum of weight * impact of its terms. The impacts of frequent terms are
+-- summed as vectors of all the documents of a segment; the sums of entries are added to them.
+create function rag.best_by_impact(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off set join_collapse_limit = 1
-set enable_memoize = off
 as $$
 declare
+  most_entries constant integer := 50000;
+  most integer := case when allowed is null then 4 * wanted end;
+  seen bigint;
   best rag.document_key[];
 begin
-  with query_term as materialized (
-    select term.key, term.weight / 511 as weight, sum(least(term.documents, read))
-      over (order by term.weight desc, term.key) - least(term.documents, read) as read_before
-    from (select distinct key, weight, documents from unnest(keywords.terms)) as term
-  ), term_list as materialized (
-    select lists.*, query_term.weight
-    from unnest(keywords.lists) as lists
-    join query_term on query_term.key = lists.key
-    where query_term.read_before < 8 * read and lists.entries is distinct from '{}'
-  ), list as materialized (
-    -- The look-up is that of rag.term_lists. Arrays, because window functions over so many rows take longer than reading them.
-    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight, term_list.entries, 0 as rest
-    from term_list
-    where term_list.segment is not null and term_list.entries is not null
-    union all
-    select term_list.part, term_list.org_id, term_list.class, term_list.segment, term_list.weight,
-      block.entries[span.before + 1 : least(span.last, span.before + each.read)],
-      case when span.before + each.read < span.last
-        then term_list.weight * (block.entries[span.before + each.read + 1] >> 16) / 2 else 0 end
-    from term_list
-    cross join (
-      select ceil(read * least(2, parts.number) / nullif(parts.number, 0))::integer as read
+  loop
+    with term_list as materialized (
+      select lists.*, query_term.weight / 511 as weight,
+        sum(cardinality(lists.entries)) over (order by query_term.weight desc, lists.key) as read
+      from unnest(keywords.lists) as lists
+      join (select distinct key, weight from unnest(keywords.terms)) as query_term on query_term.key = lists.key
+      where lists.entries <> '{}' or lists.impacts is not null
+    ), list as materialized (
+      select * from term_list where term_list.segment is not null and (term_list.read <= most_entries or term_list.entries = '{}')
+    ), frequent as materialized (
+      select list.part, extensions.sum(list.impacts::extensions.vector operator(extensions.*)
+        array_fill(list.weight::real, array[extensions.vector_dims(list.impacts)])::extensions.vector)::real[] as scores
+      from list
+      where list.impacts is not null
+      group by 1
+    ), scored as (
+      select either.place >> 32 as part, either.place & 65535 as number, max(either.score) as score
       from (
-        select count(distinct term_list.part)::double precision as number
-        from term_list
-        where term_list.segment is not null
-      ) as parts
-      offset 0
-    ) as each
-    cross join lateral (
-      select blocks.terms, blocks.ends, blocks.entries
-      from rag.term_blocks as blocks
-      where blocks.org_id = term_list.org_id and blocks.class = term_list.class and blocks.segment = term_list.segment
-        and blocks.first <= term_list.key
-      order by blocks.first desc
-      limit 1
-    ) as block
-    cross join lateral (select width_bucket(term_list.key, block.terms) as i offset 0) as place
-    cross join lateral (
-      select block.ends[place.i] as last, coalesce(block.ends[place.i - 1], 0) as before offset 0
-    ) as span
-    where term_list.entries is null
-  ), scored as (
-    select list.part, entry & 65535 as number, sum(list.weight * (entry >> 16) - list.rest) as score
-    from list, unnest(list.entries) as entry
-    group by 1, 2
-  ), segment_score as (
-    select whole.org_id, whole.class, whole.segment, scored.number, scored.score + whole.rest as estimate
-    from scored
-    join (
-      select list.part, list.org_id, list.class, list.segment, sum(list.rest) as rest from list group by 1, 2, 3, 4
-    ) as whole on whole.part = scored.part
-  ), tail_score as (
-    select term_list.org_id, term_list.document_id, sum(term_list.weight * (term_list.entries[1] >> 16)) as score
-    from term_list
-    where term_list.segment is null and (allowed is null or term_list.document_id in (select unnest(allowed)))
-    group by 1, 2
-  )
-  select array_agg((found.org_id, found.document_id)::rag.document_key) into best
-  from (
-    select * from (
-      -- Documents are looked up in this order, until there are enough.
-      (select ranked.org_id, stored.document_id, ranked.estimate as score
-      from (select * from segment_score order by estimate desc, segment, number offset 0) as ranked
-      cross join lateral (
-        select document_terms.document_id
-        from rag.document_terms
-        where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
-          and document_terms.segment = ranked.segment and document_terms.number = ranked.number
-          and document_terms.embedding_model = scope.model
-        offset 0
-      ) as stored
-      where allowed is null or stored.document_id in (select unnest(allowed))
-      order by ranked.estimate desc, ranked.segment, ranked.number
-      limit wanted)
-      union all
-      (select * from tail_score order by score desc, document_id limit wanted)
-    ) as both_parts
-    order by score desc, document_id
-    limit wanted
-  ) as found;
+        (select each.part::bigint << 32 | each.number as place, each.score
+        from (
+          select frequent.part, unnest(frequent.scores) as score, generate_subscripts(frequent.scores, 1) as number
+          from frequent
+        ) as each
+        where each.score > 0
+        order by each.score desc
+        limit most)
+        union all
+        (select summed.place, summed.score + coalesce(frequent.scores[summed.place & 65535], 0)
+        from (
+          select (each.part::bigint << 32) | (each.entry & 65535) as place, sum(each.weight * (each.entry >> 16)) as score
+          from (select list.part, list.weight, unnest(list.entries) as entry from list) as each
+          group by 1
+        ) as summed
+        left join frequent on frequent.part = summed.place >> 32
+        order by 2 desc
+        limit most)
+      ) as either
+      group by either.place
+    ), tail_score as (
+      select term_list.org_id, term_list.document_id, sum(term_list.weight * (term_list.entries[1] >> 16)) as score
+      from term_list
+      where term_list.segment is null and (allowed is null or term_list.document_id in (select unnest(allowed)))
+      group by 1, 2
+    )
+    select array_agg((found.org_id, found.document_id)::rag.document_key), (select count(*) from scored) into best, seen
+    from (
+      select * from (
+        -- Documents are looked up in this order, until there are enough.
+        (select ranked.org_id, stored.document_id, ranked.score
+        from (
+          select home.*, scored.number, scored.score
+          from scored
+          join (select distinct list.part, list.org_id, list.class, list.segment from list) as home using (part)
+          order by scored.score desc, scored.part, scored.number
+          offset 0
+        ) as ranked
+        cross join lateral (
+          select document_terms.document_id
+          from rag.document_terms
+          where document_terms.org_id = ranked.org_id and document_terms.class = ranked.class
+            and document_terms.segment = ranked.segment and document_terms.number = ranked.number
+            and document_terms.embedding_model = scope.model
+          offset 0
+        ) as stored
+        where allowed is null or stored.document_id in (select unnest(allowed))
+        order by ranked.score desc, ranked.part, ranked.number
+        limit wanted)
+        union all
+        (select * from tail_score order by score desc, document_id limit wanted)
+      ) as both_parts
+      order by score desc, document_id
+      limit wanted
+    ) as found;
+    -- While the embedding model changes, the first may all be documents of the other one.
+    exit when most is null or seen < most or cardinality(best) = wanted;
+    most := null;
+  end loop;
   return best;
 end;
 $$;
 
-comment on function rag.best_entries is
-  'The `wanted` allowed documents (null: all) that match the query best, by a bounded number of entries: about `read` of '
-  'each term, with the highest impacts, and about eight times `read` in total. The terms with the largest weights come '
-  'first. The tails are read as a whole.';
+comment on function rag.best_by_impact is
+  'The `wanted` allowed documents (null: all) that match the query best, by the impacts of their terms. Of the terms with '
+  'entries, those with the largest weights count, up to 50,000 entries.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  read constant integer := (select greatest(wanted, settings.postings_read) from rag.settings);
   left_over rag.document_key[];
 begin
   if not rag.filters_documents(scope) then
-    return rag.best_entries(keywords, scope, null, wanted, read);
+    return rag.best_by_impact(keywords, scope, null, wanted);
   end if;
   execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s)',
     rag.where_clause(scope, 'id')) into left_over using scope;
-  -- A few documents are looked up one by one. For many, entries are read: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one.
   if cardinality(left_over) <= 1000 then
     return rag.rank_documents(keywords, left_over, scope.model, wanted);
   end if;
-  return rag.best_entries(keywords, scope, array(select document_id from unnest(left_over)), wanted, 5 * read);
+  return rag.best_by_impact(keywords, scope, array(select document_id from unnest(left_over)), wanted);
 end;
 $$;
 

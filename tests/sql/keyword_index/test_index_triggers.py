@@ -29,7 +29,12 @@ EXPECTED = f"""
 """
 LISTED = f"""
     select org_id, collection_id, owner_id, segment, terms[i], ends[i] - coalesce(ends[i - 1], 0), chunks[i],
-      array(select e from unnest(entries[coalesce(ends[i - 1], 0) + 1 : ends[i]]) as e order by e)
+      array(select e from unnest(entries[coalesce(ends[i - 1], 0) + 1 : ends[i]]) as e
+        union all
+        select (impact::integer << 16) | number::integer
+        from unnest(impacts::real[]) with ordinality as each (impact, number)
+        where impact > 0 and i = cardinality(terms)
+        order by 1)
     from rag.term_blocks, generate_series(1, cardinality(terms)) as i where {ORGS}
 """
 EXPECTED_TOTALS = f"""

@@ -187,8 +187,7 @@ def test_keywords_are_found_by_the_index_of_terms_or_document_by_document(crowd:
 def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
     world, _, bob = crowd
     arguments: dict[str, Any] = {"top_k": 100, "filters": {"source_type": "doc"}}
-    with passages.deployed_with(world, postings_read=100):
-        plan, rows = uses_and_rows(world, lambda: passages.search(world, bob, "pump 1234", **arguments))
+    plan, rows = uses_and_rows(world, lambda: passages.search(world, bob, "pump 1234", **arguments))
     assert_uses(plan, "documents_by_scope", "term_blocks_pkey")
     assert rows[0]["content"].startswith("pump 1234 ")
     assert len(rows) == 100
