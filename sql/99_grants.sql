@@ -4,14 +4,18 @@
 grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
-grant update (record_days) on rag.orgs to authenticated;
+grant update (record_days, restricts_collections) on rag.orgs to authenticated;
 -- The trigger rag.check_consent restricts updates further.
 grant insert (org_id, user_id, role, name, accepted_at), update (role, name, accepted_at), delete
   on rag.members to authenticated;
+grant select on rag.oauth_clients to authenticated;
+grant select, insert, delete on rag.groups, rag.group_members to authenticated;
+grant update (description) on rag.groups to authenticated;
+grant select, insert, update (access, original), delete on rag.collection_grants to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
-  updated_at) on rag.collections to authenticated;
+grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, restricted_by, deleted_at,
+  created_at, updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
 -- All columns but created_by, which has its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
@@ -174,6 +178,7 @@ begin
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_documents(uuid[])'),
+      ('guarded', 'rag_delete_group(text,uuid)'),
       ('guarded', 'rag_delete_missing_items(integer,integer)'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
@@ -185,6 +190,7 @@ begin
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_access(uuid)'),
       ('guarded', 'rag_get_calibration(text)'),
       ('guarded', 'rag_get_collection(uuid)'),
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
@@ -198,6 +204,7 @@ begin
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_groups(uuid)'),
       ('guarded', 'rag_list_invitations()'),
       ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
@@ -219,7 +226,9 @@ begin
       ('guarded', 'rag_open_job(integer)'),
       ('guarded', 'rag_open_key()'),
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
+      ('guarded', 'rag_put_access(uuid,boolean,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean,uuid)'),
+      ('guarded', 'rag_put_group(text,uuid[],text,uuid)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
@@ -234,6 +243,7 @@ begin
       ('guarded', 'rag_remove_member(uuid,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
+      ('guarded', 'rag_restrict_new_collections(boolean,uuid)'),
       ('guarded', 'rag_retry_jobs(uuid[])'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
@@ -268,4 +278,4 @@ grant execute on function public.rag_health() to rag_worker;
 notify pgrst, 'reload schema';
 
 -- Of the migration (10_identity/50_tenant_policies.sql).
-drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.restrict_keys(text, text[]);
+drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.require_edit(text), rag.restrict_keys(text, text[]);

@@ -26,14 +26,14 @@ class Attack:
     """A credential that has no right to what the request names: the value of `header`.
 
     `statuses` refuse it; with `may_succeed`, a success that shows and changes nothing of the victim's is
-    fine too. `privately`: the request names the member's private objects. `optional`: see Generator.
+    fine too. `victim`: whose objects the request names, a field of Objects. `optional`: see Generator.
     """
 
     name: str
     credential: str | None
     statuses: frozenset[int] = frozenset({401})
     may_succeed: bool = False
-    privately: bool = False
+    victim: str = "shared"
     optional: bool = True
     header: str = "Authorization"
 
@@ -120,6 +120,7 @@ def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Ite
     ]
     yield _outsiders(actors, objects, unauthenticated, {"a key of another org": credentials.foreign})
     yield _colleagues(actors, objects)
+    yield _other_group(actors, objects)
     yield _bound(actors, objects, {"a key bound to another collection": credentials.bound})
 
 
@@ -148,6 +149,7 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
     }
     yield _outsiders(actors, objects, unauthenticated, foreign)
     yield _colleagues(actors, objects)
+    yield _other_group(actors, objects)
     owners = {
         "a key bound to another collection": actors.admin,
         "the member's own key, bound to another collection": actors.member,
@@ -172,16 +174,24 @@ def _outsiders(
         **foreign,
     }
     markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
-    attacks = [*unauthenticated, *_users(tokens, privately=False)]
+    attacks = [*unauthenticated, *_users(tokens)]
     return Group(tuple(attacks), markers, objects.ids, Extent())
 
 
 def _colleagues(actors: Actors, objects: Objects) -> Group:
     """Another member of the victim org, who requests the private rows of the member."""
-    attacks = _users({"another member": actors.token(actors.colleague)}, privately=True)
+    attacks = _users({"another member": actors.token(actors.colleague)}, "private")
     return Group(
         tuple(attacks), (actors.private_marker,), objects.private_ids, Extent(owner_id=actors.member.id)
     )
+
+
+def _other_group(actors: Actors, objects: Objects) -> Group:
+    """The same member, who is in no group that may view the restricted collection."""
+    attacks = _users({"a member of no group": actors.token(actors.colleague)}, "restricted")
+    ids = frozenset(str(objects.restricted[name]) for name in ("collection_id", "document_id", "chunk_id"))
+    extent = Extent(collection_id=objects.other_collection_id)
+    return Group(tuple(attacks), (actors.other_marker,), ids, extent)
 
 
 def _bound(actors: Actors, objects: Objects, credentials: dict[str, str]) -> Group:
@@ -191,12 +201,12 @@ def _bound(actors: Actors, objects: Objects, credentials: dict[str, str]) -> Gro
     ids = {str(values[name]) for values in (objects.shared, objects.private) for name in id_names}
     # All objects of that collection are the admin's: a response with other users is about the whole org.
     ids |= {actors.member.id, actors.colleague.id}
-    attacks = _users(credentials, privately=False)
+    attacks = _users(credentials)
     extent = Extent(outside_of_collection=objects.other_collection_id)
     return Group(tuple(attacks), (actors.marker, actors.private_marker), frozenset(ids), extent)
 
 
-def _users(tokens: dict[str, str], *, privately: bool) -> list[Attack]:
+def _users(tokens: dict[str, str], victim: str = "shared") -> list[Attack]:
     """Each with the victim's ids in all fields whose name fits, and once more in required fields only."""
     return [
         Attack(
@@ -204,7 +214,7 @@ def _users(tokens: dict[str, str], *, privately: bool) -> list[Attack]:
             f"Bearer {token}",
             REFUSALS,
             True,
-            privately,
+            victim,
             optional,
         )
         for name, token in tokens.items()

@@ -18,7 +18,11 @@ RELEASE = FOLDER / "catalogue.json"
 # How the names of Storage's objects in the catalogue end.
 STORAGE = ("storage.objects", "storage.buckets")
 # The functions that an adopter may replace (docs/own-members.md).
-MEMBERSHIPS = ("function rag.memberships()", "function rag.org_members(uuid[])")
+MEMBERSHIPS = (
+    "function rag.memberships()",
+    "function rag.org_members(uuid[])",
+    "function rag.group_memberships()",
+)
 
 Objects = dict[str, dict[str, Any]]
 

@@ -71,6 +71,7 @@ WITHOUT_EFFECT = {
     "is_org_member",
     "rag_check_load",
     "rag_get_calibration",
+    "rag_get_access",
     "rag_health",
     "rag_check_rate_limit",
     "rag_store_content",
@@ -202,6 +203,12 @@ ARGUMENTS: dict[str, Example] = {
     "rag_put_member": lambda values: {
         "user_id": values["guest_id"], "role": "member", "name": f"new {values['marker']}",
     },
+    "rag_put_group": lambda values: {"name": f"group {values['marker']}", "user_ids": []},
+    "rag_delete_group": lambda values: {"name": f"group {values['marker']}"},
+    "rag_put_access": lambda values: {
+        "restricted": True, "grants": [{"group": f"group {values['marker']}", "access": "view"}],
+    },
+    "rag_restrict_new_collections": lambda _: {"restricts": True},
     "rag_remove_member": lambda values: {"user_id": values["guest_id"]},
     "rag_get_original": lambda values: {"document_id": values["waiting_id"]},
     "rag_get_contents": lambda values: {

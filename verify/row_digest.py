@@ -18,10 +18,12 @@ Rows = Counter[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows that a digest covers: those of the org, of an owner, or of all collections but one."""
+    """The rows that a digest covers: those of the org, of an owner, of a collection without those of the
+    colleague, or of all collections but one."""
 
     owner_id: str | None = None
     outside_of_collection: str | None = None
+    collection_id: str | None = None
 
 
 class State:
@@ -58,8 +60,14 @@ class State:
         if extent.owner_id:
             owners = [f"{column} = %s" for column in OWNER_COLUMNS if column in columns]
             return " or ".join(owners), [extent.owner_id] * len(owners)
+        column = "id" if table == "collections" else "collection_id"
+        if extent.collection_id:
+            if column not in columns or "org_id" not in columns:
+                return "", []
+            owners = [f" and {owner} is distinct from %s" for owner in OWNER_COLUMNS if owner in columns]
+            own = [actors.colleague.id] * len(owners)
+            return f"{column} = %s" + "".join(owners), [extent.collection_id, *own]
         if extent.outside_of_collection:
-            column = "id" if table == "collections" else "collection_id"
             condition = f"org_id = %s and {column} <> %s" if {"org_id", column} <= columns else ""
             return condition, [actors.org_id, extent.outside_of_collection] if condition else []
         if table == "orgs":

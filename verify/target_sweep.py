@@ -105,7 +105,7 @@ class Sweep:
         for attack in attacks:
             if attack.name.startswith(INVITED) and target.name in request_examples.OF_THE_INVITED:
                 continue
-            values = self.objects.private if attack.privately else self.objects.shared
+            values: Values = getattr(self.objects, attack.victim)
             # A signed link is a credential of its own, which the attacker does not have.
             values = {**values, "link": self.objects.forged_link}
             request = target.request(values, optional=attack.optional)

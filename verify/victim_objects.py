@@ -18,11 +18,13 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Objects:
-    """`shared` and `private` map the name of a parameter to the victim's value for it: of an object that the
-    org shares, and of one that is private to the member. `ids` are those of all rows of the org."""
+    """`shared`, `private` and `restricted` map the name of a parameter to the victim's value for it: of an
+    object that the org shares, of one that is private to the member, and of one in a collection that the
+    member's group alone may view. `ids` are those of all rows of the org."""
 
     shared: Values
     private: Values
+    restricted: Values
     ids: frozenset[str]
     private_ids: frozenset[str]
     other_collection_id: str
@@ -45,11 +47,18 @@ class ObjectFactory:
         self.other_id: str = self._post(actors.admin, "/v1/collections", collection)["id"]
         documents = [{"text": _text(actors.other_marker), "metadata": {"note": actors.other_marker}}]
         self._post(actors.admin, "/index", {"index_name": name, "documents": documents})
+        self._rpc(actors.admin, "rag_put_group", {"name": name, "user_ids": [actors.member.id]})
+        grants = [{"group": name, "access": "manage"}]
+        access = {"collection_id": self.other_id, "restricted": True, "grants": grants}
+        self._rpc(actors.admin, "rag_put_access", access)
 
     def create(self) -> Objects:
         """Create new objects in place of the previous ones."""
         actors = self._actors
         self.delete()
+        actors.sql(
+            "update rag.orgs set record_days = 30, restricts_collections = false where id = %s", actors.org_id
+        )
         marker, private_marker = actors.marker, actors.private_marker
         name, private_name = f"collection {marker}", f"collection {private_marker}"
         collection = {
@@ -87,7 +96,8 @@ class ObjectFactory:
         )
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
-        actors.sql("update rag.orgs set record_days = 30 where id = %s", actors.org_id)
+        group = {"name": f"group {marker}", "user_ids": [actors.guest.id], "description": f"about {marker}"}
+        self._rpc(actors.admin, "rag_put_group", group)
         event = {"event": "knowledge.retrieve", "namespace": name}
         self._rpc(actors.admin, "rag_record_event", event)
         common = {
@@ -126,12 +136,25 @@ class ObjectFactory:
             session_id,
             *(private[name] for name in ("collection_id", "document_id", "chunk_id", "key_id", "record_id")),
         ]
+        statement = (
+            "select documents.id, chunks.id, coalesce(external_id, title) from rag.documents "
+            "join rag.chunks on chunks.org_id = documents.org_id "
+            "and chunks.document_id = documents.id where documents.collection_id = %s"
+        )
+        ((other_document_id, other_chunk_id, other_name),) = actors.sql(statement, self.other_id)
+        restricted = shared | _names(
+            self.other_id,
+            f"other {actors.other_marker}",
+            str(other_document_id),
+            other_name,
+            str(other_chunk_id),
+        )
         # So that no worker reads a document for names while the sweep runs.
         postpone = (
             "update rag.jobs set due_at = now() + interval '1 day' where org_id = %s and kind = 'extraction'"
         )
         actors.sql(postpone, actors.org_id)
-        return Objects(shared, private, self._ids(), frozenset(private_ids), self.other_id)
+        return Objects(shared, private, restricted, self._ids(), frozenset(private_ids), self.other_id)
 
     def delete(self) -> None:
         """Delete all but the credentials of the sweep and the collection that bound keys belong to."""

@@ -78,7 +78,9 @@ def difference(stack: Stack, before: str, after: str) -> str:
 
 
 # Functions that adopters replace (docs/own-members.md): a release that changed them would undo that.
-REPLACED = re.compile(r"\bfunction\s+\"?rag\"?\.\"?(memberships|org_members)\"?\s*\(", re.IGNORECASE)
+REPLACED = re.compile(
+    r"\bfunction\s+\"?rag\"?\.\"?(memberships|org_members|group_memberships)\"?\s*\(", re.IGNORECASE
+)
 
 
 def require_replaced_functions_unchanged(changes: str) -> None:

@@ -77,6 +77,7 @@ create table rag.settings (
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   issuer text check (issuer ~ '^https?://\S+$'),
   third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
+  groups_claim text[] check (cardinality(groups_claim) between 1 and 5 and array_position(groups_claim, null) is null),
   open_to_direct_callers boolean not null default false,
   reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
@@ -128,6 +129,9 @@ comment on column rag.settings.issuer is
   'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
 comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
+comment on column rag.settings.groups_claim is
+  'The path of the claim of users'' tokens that names their groups, for example {app_metadata,groups}; null: no claim. The '
+  'claim is a list of names, or an object with a list for each org''s id. Users must not be able to change it.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.reads_per_user is 'The maximum of concurrent reads of one user.';

@@ -9,9 +9,11 @@ returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  claim constant jsonb := auth.jwt() -> 'rag';
+  claims constant jsonb := auth.jwt();
+  claim constant jsonb := claims -> 'rag';
 begin
   return case
+    when claims ? 'client_id' and not coalesce(rag.client_scopes() && (scopes || array['admin']), true) then false
     when coalesce(jsonb_typeof(claim), 'null') = 'null' then true
     when jsonb_typeof(claim) <> 'object' then false
     when coalesce(jsonb_typeof(claim -> 'scopes'), 'null') = 'null' then true
@@ -21,7 +23,7 @@ begin
 end;
 $$;
 
-comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all.';
+comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all; also those of its OAuth client.';
 
 create function rag.require_scope(variadic scopes text[])
 returns boolean

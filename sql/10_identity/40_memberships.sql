@@ -13,6 +13,7 @@ create table rag.orgs (
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
   embedding_model text check (length(embedding_model) between 1 and 100),
+  restricts_collections boolean not null default false,
   served jsonb not null default '{}',
   created_at timestamptz not null default now()
 );
@@ -23,6 +24,9 @@ comment on column rag.orgs.record_days is
   'retention also applies to earlier records. The org''s admins change it too.';
 comment on column rag.orgs.embedding_model is
   'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
+comment on column rag.orgs.restricts_collections is
+  'Whether a new collection that belongs to the whole org is restricted: its creator alone has a grant. The org''s admins '
+  'change it.';
 comment on column rag.orgs.served is
   'When the worker last claimed work of the org, by kind: ingestion, extraction, source. Orgs take turns by it, and no user '
   'can change it.';
@@ -163,7 +167,7 @@ create policy "the worker sees the tiers of orgs" on rag.orgs
 create policy "the worker notes when it served an org" on rag.orgs
   for update to rag_worker using (true) with check (true);
 
-create policy "admins decide whether requests are recorded" on rag.orgs
+create policy "admins change the settings of their orgs" on rag.orgs
   for update to authenticated
   using (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);

@@ -11,6 +11,7 @@ create policy "admins invite users to their orgs" on rag.members
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
   using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+      and (select rag.has_scope('admin'))
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
   with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
@@ -19,6 +20,7 @@ create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
   using (case when user_id = (select rag.current_user_id())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
+      and (select rag.has_scope('admin'))
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create function rag.manage_members(org_id uuid)
@@ -121,6 +123,9 @@ begin
   end if;
   update rag.api_keys set revoked_at = now()
   where api_keys.org_id = org and api_keys.owner_id = rag_remove_member.user_id and api_keys.revoked_at is null;
+  delete from rag.group_members
+  where group_members.org_id = org and group_members.owner_id = rag_remove_member.user_id;
+  delete from rag.collection_grants as given where given.org_id = org and given.user_id = rag_remove_member.user_id;
   perform rag.record_member_event(org, 'member.remove', user_id);
   delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
   if not found then
@@ -132,5 +137,5 @@ $$;
 
 comment on function public.rag_remove_member is
   'Remove a member or an invitation of an org that the caller administers, or leave an org. The member''s keys of the org are '
-  'revoked; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'revoked, and the member''s groups and grants are deleted; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';

@@ -32,6 +32,7 @@ create table rag.collections (
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   config jsonb not null default '{}' check (rag.is_config(config)),
   loading_name text check (length(loading_name) between 1 and 255),
+  restricted_by uuid,
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -45,13 +46,21 @@ comment on column rag.collections.config is
   'enable_knowledge_graph. A missing key takes the deployment''s default.';
 comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
+comment on column rag.collections.restricted_by is
+  'The user who restricted it to those with a grant (rag.collection_grants); null: every member of the org may view, edit and '
+  'manage it. Without meaning for a private collection.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
   'admins, until the last of these documents goes (22_delete_collections.sql).';
 
--- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
-create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free. So is that of a
+-- restricted one, or a member would learn of it.
+create unique index collections_name on rag.collections (org_id, owner_id, name, restricted_by) nulls not distinct
   where deleted_at is null;
+
+-- rag.closed_collections
+create index collections_restricted on rag.collections (org_id, id)
+  where restricted_by is not null and owner_id is null and deleted_at is null;
 
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
@@ -72,6 +81,15 @@ create policy "a key changes collections with collections:manage" on rag.collect
 create policy "a key deletes collections with collections:manage" on rag.collections
   as restrictive for delete to authenticated
   using ((select rag.has_scope('collections:manage')));
+
+create policy "managers change collections" on rag.collections
+  as restrictive for update to authenticated
+  using (id not in (select rag.closed_collections('manage')))
+  with check (id not in (select rag.closed_collections('manage')));
+
+create policy "managers delete collections" on rag.collections
+  as restrictive for delete to authenticated
+  using (id not in (select rag.closed_collections('manage')));
 
 create policy "a bound key stays in its collection" on rag.collections
   as restrictive for all to authenticated
@@ -94,12 +112,14 @@ as $$
     and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = rag.current_user_id()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
-  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last, collections.restricted_by nulls last,
+    collections.created_at
   limit 1;
 $$;
 
 comment on function rag.collection_by_name is
-  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s. '
+  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s, '
+  'and of the org''s a restricted one first. '
   'A collection that is being loaded has no name yet. or_deleted: a deleted collection that the caller still sees '
   'has its name as long as no other collection has it.';
 
@@ -114,7 +134,10 @@ begin
   perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
     select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
-    exit when found;
+    if found then
+      perform rag.require_access(home.id, 'edit');
+      return home;
+    end if;
     perform rag.check_collection_quota(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)

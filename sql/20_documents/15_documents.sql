@@ -70,6 +70,7 @@ create index documents_by_scope on rag.documents (org_id, collection_id, source_
 
 call rag.admit_members('documents');
 call rag.bind_keys('documents');
+call rag.require_edit('documents');
 
 create function rag.deleted_collection()
 returns uuid

@@ -220,6 +220,7 @@ declare
   was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
   changed rag.collections;
 begin
+  perform rag.require_access(present.id, 'manage');
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then

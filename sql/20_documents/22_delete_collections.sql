@@ -10,6 +10,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.get_collection(collection_id);
 begin
+  perform rag.require_access(gone.id, 'manage');
   -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
@@ -29,7 +30,7 @@ comment on function public.rag_delete_collection is
 -- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
-  using (deleted_at is null or exists (
+  using (deleted_at is null or (select current_setting('rag.reads_grants', true)) = 'true' or exists (
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 

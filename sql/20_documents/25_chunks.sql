@@ -79,6 +79,7 @@ create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where n
 call rag.admit_members('chunks');
 call rag.restrict_keys('chunks', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('chunks');
+call rag.require_edit('chunks');
 
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]

@@ -41,6 +41,11 @@ create unique index originals_path on rag.originals (org_id, path) where path is
 call rag.admit_members('originals');
 call rag.restrict_keys('originals', 'documents:read', 'documents:write');
 call rag.bind_keys('originals');
+call rag.require_edit('originals');
+
+create policy "originals are read with a grant for them" on rag.originals
+  as restrictive for select to authenticated
+  using (owner_id = (select rag.current_user_id()) or collection_id not in (select rag.closed_collections('original')));
 
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals

@@ -33,6 +33,7 @@ create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
 call rag.admit_members('facets');
 call rag.restrict_keys('facets', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('facets');
+call rag.require_edit('facets');
 
 create function rag.normalize_numbers(value jsonb)
 returns jsonb

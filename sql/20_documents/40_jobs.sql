@@ -72,6 +72,7 @@ create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
 call rag.admit_members('jobs');
 call rag.restrict_keys('jobs', 'documents:read', 'documents:write');
 call rag.bind_keys('jobs');
+call rag.require_edit('jobs');
 
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs

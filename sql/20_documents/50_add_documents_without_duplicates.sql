@@ -74,6 +74,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.require_access(home.id, 'edit');
   if home.deleted_at is not null then
     raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';

@@ -80,6 +80,7 @@ declare
   present uuid[];
   stored rag.stored_document[] := '{}';
 begin
+  perform rag.require_access(home.id, 'edit');
   if exists (
     select from unnest(new) as input
     where octet_length(input.content) > (select (rag.org_tier(home.org_id)).file_bytes)

@@ -34,6 +34,7 @@ create index title_entities_by_ending on rag.title_entities (org_id, ending) inc
 call rag.admit_members('title_entities');
 call rag.restrict_keys('title_entities', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('title_entities');
+call rag.require_edit('title_entities');
 
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean

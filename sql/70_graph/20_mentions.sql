@@ -40,3 +40,4 @@ create index mentions_by_ending on rag.mentions (org_id, ending) include (entity
 call rag.admit_members('mentions');
 call rag.restrict_keys('mentions', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('mentions');
+call rag.require_edit('mentions');

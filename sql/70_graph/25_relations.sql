@@ -34,6 +34,7 @@ create index relations_aliases_by_object on rag.relations (org_id, object, confi
 call rag.admit_members('relations');
 call rag.restrict_keys('relations', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('relations');
+call rag.require_edit('relations');
 
 create function rag.move_graph_of_document()
 returns trigger

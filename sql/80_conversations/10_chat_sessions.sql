@@ -72,6 +72,17 @@ create policy "a session is its user's alone" on rag.messages
   using (owner_id = (select rag.current_user_id()))
   with check (owner_id = (select rag.current_user_id()));
 
+-- Answers repeat texts of the collection.
+create policy "a session needs the view of its collection" on rag.sessions
+  as restrictive for all to authenticated
+  using (collection_id is null or collection_id not in (select rag.closed_collections('view')))
+  with check (collection_id is null or collection_id not in (select rag.closed_collections('view')));
+
+create policy "a message needs the view of its collection" on rag.messages
+  as restrictive for all to authenticated
+  using (collection_id is null or collection_id not in (select rag.closed_collections('view')))
+  with check (collection_id is null or collection_id not in (select rag.closed_collections('view')));
+
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read')))

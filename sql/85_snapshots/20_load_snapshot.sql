@@ -215,12 +215,16 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
+  older rag.collections;
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loading_name, 0));
   perform rag.check_load(home.loading_name, rag_finish_load.overwrite);
-  delete from rag.collections as older
-  where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loading_name) as present);
+  select * into older from rag.collection_by_name(home.org_id, home.loading_name);
+  if found then
+    perform rag.require_access(older.id, 'manage');
+    perform rag.copy_access(older, home);
+    delete from rag.collections where collections.org_id = home.org_id and collections.id = older.id;
+  end if;
   update rag.collections
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
@@ -233,7 +237,7 @@ $$;
 
 comment on function public.rag_finish_load is
   'End the load and name the collection. With overwrite, the earlier collection of that name is deleted as by '
-  'rag_delete_collection. Of two loads under one name, the second waits, and without overwrite gets PT409.';
+  'rag_delete_collection, and its grants are those of the new one. Of two loads under one name, the second waits, and without overwrite gets PT409.';
 
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean

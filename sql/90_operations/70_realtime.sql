@@ -1,6 +1,6 @@
 -- Changes of documents and jobs as messages of Supabase Realtime, where the project has it. A trigger sends them in the
 -- transaction of the change, on private channels: rag:<org id> for documents of the whole org, rag:<org id>:<user id> for
--- private ones. A message has ids and states, and no text. Row security of realtime.messages decides who receives, also
+-- private ones, rag:<org id>:<collection id> for those of a restricted collection. A message has ids and states, and no text. Row security of realtime.messages decides who receives, also
 -- where other policies of the project are wider; no client sends on these channels.
 
 create function rag.may_receive(topic text)
@@ -10,7 +10,9 @@ as $$
   select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
     split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
       and (split_part(topic, ':', 3) in ('', (select rag.current_user_id())::text)
-        or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
+        or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids())
+        or exists (select from rag.collections where collections.org_id = split_part(topic, ':', 2)::uuid
+          and collections.id = nullif(split_part(topic, ':', 3), '')::uuid))
       and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
     else false end;
 $$;
@@ -18,6 +20,21 @@ $$;
 comment on function rag.may_receive is
   'Whether the caller may receive messages of that channel of Realtime: the caller sees the documents of the channel. A key '
   'that is bound to a collection receives none.';
+
+create function rag.restricted_channel(org_id uuid, collection_id uuid)
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select restricted_channel.collection_id
+  where not exists (
+    select from rag.collections
+    where collections.org_id = restricted_channel.org_id and collections.id = restricted_channel.collection_id
+      and collections.restricted_by is null);
+$$;
+
+comment on function rag.restricted_channel is
+  'The collection''s id, the last part of its channel; null for a collection that is not restricted. rag.broadcast_change calls '
+  'it as its owner, who sees all collections.';
 
 create function rag.broadcast_change()
 returns trigger
@@ -41,7 +58,8 @@ begin
       'error_code', new.error_code);
   end if;
   begin
-    perform realtime.send(change, rtrim(tg_table_name, 's'), concat_ws(':', 'rag', place.org_id, place.owner_id), true);
+    perform realtime.send(change, rtrim(tg_table_name, 's'), concat_ws(':', 'rag', place.org_id,
+      coalesce(place.owner_id, rag.restricted_channel(place.org_id, place.collection_id))), true);
   exception when others then
     -- A message that Realtime does not take ends no change.
     raise warning 'rag: a change was not broadcast: %', sqlerrm;

@@ -232,6 +232,7 @@ create table rag.settings (
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   issuer text check (issuer ~ '^https?://\S+$'),
   third_party_issuers jsonb not null default '{}' check (rag.is_issuers(third_party_issuers)),
+  groups_claim text[] check (cardinality(groups_claim) between 1 and 5 and array_position(groups_claim, null) is null),
   open_to_direct_callers boolean not null default false,
   reads_per_user integer not null default 2 check (reads_per_user between 1 and 1000),
   reads_per_org integer not null default 3 check (reads_per_org between 1 and 1000),
@@ -283,6 +284,9 @@ comment on column rag.settings.issuer is
   'The claim iss of Supabase Auth''s tokens, as SUPABASE_JWT_ISSUER of the functions; null: none, or any that ends in /auth/v1.';
 comment on column rag.settings.third_party_issuers is
   'Other issuers of users'' tokens, each with the audience that their tokens need, or null; those of RAG_THIRD_PARTY_ISSUERS.';
+comment on column rag.settings.groups_claim is
+  'The path of the claim of users'' tokens that names their groups, for example {app_metadata,groups}; null: no claim. The '
+  'claim is a list of names, or an object with a list for each org''s id. Users must not be able to change it.';
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.reads_per_user is 'The maximum of concurrent reads of one user.';
@@ -628,9 +632,11 @@ returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  claim constant jsonb := auth.jwt() -> 'rag';
+  claims constant jsonb := auth.jwt();
+  claim constant jsonb := claims -> 'rag';
 begin
   return case
+    when claims ? 'client_id' and not coalesce(rag.client_scopes() && (scopes || array['admin']), true) then false
     when coalesce(jsonb_typeof(claim), 'null') = 'null' then true
     when jsonb_typeof(claim) <> 'object' then false
     when coalesce(jsonb_typeof(claim -> 'scopes'), 'null') = 'null' then true
@@ -640,7 +646,7 @@ begin
 end;
 $$;
 
-comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all.';
+comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all; also those of its OAuth client.';
 
 create function rag.require_scope(variadic scopes text[])
 returns boolean
@@ -744,6 +750,43 @@ as $$
 $$;
 
 comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
+
+-- Tokens of OAuth clients. A client that signed in through the project's OAuth server, such as an MCP client, has a token of
+-- its user with the claim client_id. The scopes of OAuth do not limit the database, so each client has scopes here, those of
+-- API keys. A client without a row reads. The deployer writes the rows.
+
+create table rag.oauth_clients (
+  client_id text primary key check (length(client_id) between 1 and 255),
+  scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
+    and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+      'collections:manage', 'admin']),
+  created_at timestamptz not null default now()
+);
+
+comment on table rag.oauth_clients is
+  'What OAuth clients may do with the tokens of their users: the scopes of API keys. A client without a row reads.';
+
+alter table rag.oauth_clients enable row level security;
+alter table rag.oauth_clients force row level security;
+
+create policy "a client reads its scopes" on rag.oauth_clients
+  for select to authenticated using (client_id = (select auth.jwt()) ->> 'client_id');
+
+create function rag.client_scopes()
+returns text[]
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(
+    (select oauth_clients.scopes from rag.oauth_clients where oauth_clients.client_id = token.claims ->> 'client_id'),
+    array['documents:read', 'retrievals:read', 'chat:read'])
+  from (select auth.jwt() as claims) as token
+  cross join rag.settings
+  where token.claims ? 'client_id' and not settings.third_party_issuers ? coalesce(token.claims ->> 'iss', '');
+$$;
+
+comment on function rag.client_scopes is
+  'The scopes of the OAuth client of the token; null for a token without the claim client_id, and for one of a third-party '
+  'issuer, whose claim has another meaning.';
 
 -- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
@@ -1158,6 +1201,7 @@ create table rag.orgs (
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
   embedding_model text check (length(embedding_model) between 1 and 100),
+  restricts_collections boolean not null default false,
   served jsonb not null default '{}',
   created_at timestamptz not null default now()
 );
@@ -1168,6 +1212,9 @@ comment on column rag.orgs.record_days is
   'retention also applies to earlier records. The org''s admins change it too.';
 comment on column rag.orgs.embedding_model is
   'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
+comment on column rag.orgs.restricts_collections is
+  'Whether a new collection that belongs to the whole org is restricted: its creator alone has a grant. The org''s admins '
+  'change it.';
 comment on column rag.orgs.served is
   'When the worker last claimed work of the org, by kind: ingestion, extraction, source. Orgs take turns by it, and no user '
   'can change it.';
@@ -1308,7 +1355,7 @@ create policy "the worker sees the tiers of orgs" on rag.orgs
 create policy "the worker notes when it served an org" on rag.orgs
   for update to rag_worker using (true) with check (true);
 
-create policy "admins decide whether requests are recorded" on rag.orgs
+create policy "admins change the settings of their orgs" on rag.orgs
   for update to authenticated
   using (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
@@ -1425,6 +1472,7 @@ create policy "admins invite users to their orgs" on rag.members
 create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
   using (case when user_id = (select rag.current_user_id()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+      and (select rag.has_scope('admin'))
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
   with check (case when user_id = (select rag.current_user_id()) then accepted_at is not null
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
@@ -1433,6 +1481,7 @@ create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
   using (case when user_id = (select rag.current_user_id())
     then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
+      and (select rag.has_scope('admin'))
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create function rag.manage_members(org_id uuid)
@@ -1535,6 +1584,9 @@ begin
   end if;
   update rag.api_keys set revoked_at = now()
   where api_keys.org_id = org and api_keys.owner_id = rag_remove_member.user_id and api_keys.revoked_at is null;
+  delete from rag.group_members
+  where group_members.org_id = org and group_members.owner_id = rag_remove_member.user_id;
+  delete from rag.collection_grants as given where given.org_id = org and given.user_id = rag_remove_member.user_id;
   perform rag.record_member_event(org, 'member.remove', user_id);
   delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
   if not found then
@@ -1546,7 +1598,7 @@ $$;
 
 comment on function public.rag_remove_member is
   'Remove a member or an invitation of an org that the caller administers, or leave an org. The member''s keys of the org are '
-  'revoked; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'revoked, and the member''s groups and grants are deleted; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';
 
 -- Invitations: rows of rag.members without accepted_at. Admins write them, and only the invited user accepts, with a token
@@ -1621,6 +1673,133 @@ comment on function public.rag_answer_invitation is
   'Accept or decline the caller''s own invitation to an org. A user without an org may call it. PT404 without an open '
   'invitation, and for a key.';
 
+-- Groups of an org and their members. A grant on a collection names a group (../20_documents/12_collection_grants.sql). A
+-- group is a name: rows, a claim of the token or the adopter's own tables say which groups a user belongs to.
+--
+-- rag.group_memberships() is the one function that an adopter replaces to plug in groups of their own.
+
+create table rag.groups (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
+  owner_id uuid check (owner_id is null),
+  description text check (length(description) <= 500 and rag.is_visible_text(description)),
+  created_at timestamptz not null default now(),
+  primary key (org_id, name)
+);
+
+comment on table rag.groups is 'Groups of orgs whose members are rows, written by admins.';
+comment on column rag.groups.owner_id is 'Always null: groups belong to the org.';
+
+create table rag.group_members (
+  org_id uuid not null,
+  group_name text not null,
+  owner_id uuid not null,
+  created_at timestamptz not null default now(),
+  auth_user_id uuid generated always as (rag.auth_user_id(owner_id)) stored references auth.users (id) on delete cascade,
+  primary key (org_id, group_name, owner_id),
+  foreign key (org_id, group_name) references rag.groups (org_id, name) on delete cascade
+);
+
+comment on table rag.group_members is 'Members of groups, written by admins. A member reads their own rows.';
+comment on column rag.group_members.owner_id is 'The user who belongs to the group. Without a membership of the org, the row gives no right.';
+
+-- rag.group_memberships().
+create index group_members_by_user on rag.group_members (owner_id);
+-- Deleting a user.
+create index group_members_by_auth_user on rag.group_members (auth_user_id);
+
+create function rag.claimed_groups()
+returns table (org_id uuid, group_name text)
+language sql stable security invoker set search_path = ''
+as $$
+  select ids.id, named.name
+  from rag.settings
+  cross join lateral (select auth.jwt() #> settings.groups_claim as names offset 0) as claim
+  cross join rag.current_org_ids() as ids (id)
+  cross join lateral jsonb_array_elements_text(case
+    when jsonb_typeof(claim.names) = 'array' then claim.names
+    when jsonb_typeof(claim.names -> ids.id::text) = 'array' then claim.names -> ids.id::text
+    else '[]' end) as named (name)
+  where claim.names is not null;
+$$;
+
+comment on function rag.claimed_groups is
+  'The groups that the claim of rag.settings.groups_claim names: a list for all the caller''s orgs, or a list for each.';
+
+create function rag.group_memberships()
+returns table (org_id uuid, group_name text)
+language sql stable security invoker set search_path = ''
+begin atomic
+  select group_members.org_id, group_members.group_name
+  from rag.group_members
+  where group_members.owner_id = (select rag.current_user_id())
+  union all
+  select claimed.org_id, claimed.group_name from rag.claimed_groups() as claimed;
+end;
+
+comment on function rag.group_memberships is
+  'The caller''s groups. An adopter with groups in tables of their own replaces this function.';
+
+create function rag.closed_collections(access text)
+returns setof uuid
+language plpgsql stable security invoker set search_path = '' rows 10
+as $$
+declare
+  rights constant text[] := case closed_collections.access when 'manage' then array['manage']
+    when 'edit' then array['edit', 'manage'] else array['view', 'edit', 'manage'] end;
+  -- The result for the further calls of this transaction, a dozen in a search, after a hash of the claims. A caller who could
+  -- set it could set the claims.
+  setting constant text := 'rag.closed_to_' || closed_collections.access;
+  caller constant text := md5(coalesce(current_setting('request.jwt.claims', true), ''));
+  closed text := current_setting(setting, true);
+begin
+  if left(closed, 32) = caller then
+    closed := substr(closed, 33);
+  else
+    -- Otherwise the policies of the two tables would call this function again. This setting opens no documents.
+    perform set_config('rag.reads_grants', 'true', true);
+    closed := array(
+      select collections.id
+      from rag.collections
+      where collections.restricted_by is not null and collections.owner_id is null and collections.deleted_at is null
+        and collections.org_id <> all (array(select rag.admin_org_ids()))
+        and (collections.org_id, collections.id) not in (
+          select given.org_id, given.collection_id
+          from rag.collection_grants as given
+          where given.access = any (rights)
+            and (closed_collections.access <> 'original' or given.original or given.access <> 'view')
+            and (given.user_id = (select rag.current_user_id()) or (given.org_id, given.group_name) in (
+              select own.org_id, own.group_name from rag.group_memberships() as own))));
+    perform set_config('rag.reads_grants', '', true), set_config(setting, caller || closed, true);
+  end if;
+  if closed <> '{}' then
+    return query select unnest(closed::uuid[]);
+  end if;
+end;
+$$;
+
+comment on function rag.closed_collections is
+  'The restricted collections of the caller''s orgs in which the caller lacks a right: view, edit, manage, or original (to read '
+  'the original files). None of an org that the caller administers. Policies call it once a statement; it reads the grants once '
+  'a transaction.';
+
+create function rag.forget_closed_collections()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform set_config('rag.closed_to_' || access, '', true)
+  from unnest(array['view', 'edit', 'manage', 'original']) as access;
+  return null;
+end;
+$$;
+
+comment on function rag.forget_closed_collections is
+  'Trigger after which rag.closed_collections reads the grants again in this transaction.';
+
+create trigger forget_closed_collections after insert or update or delete on rag.group_members
+  for each statement execute function rag.forget_closed_collections();
+
 -- Policies that tenant tables share: one wording, so that an overlay can exchange it in all tables. Each table calls
 -- these procedures where it is created. They exist during the migration only (99_grants.sql drops them);
 -- tests/sql/test_catalogue.py checks which tables have the policies.
@@ -1631,11 +1810,37 @@ as $$
 begin
   execute format('alter table rag.%I enable row level security', table_name);
   execute format('alter table rag.%I force row level security', table_name);
-  -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
+  -- Rows of the org that are in no closed collection, and of the private ones those that the user owns; admins of the org use
+  -- all. A subplan with a hash: an array would be searched for each row.
   execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
     'members use their org''s ' || coalesce(label, table_name), table_name,
-    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select rag.current_user_id()) '
-      'or org_id = any (array(select rag.admin_org_ids())))');
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null' || coalesce((
+        select format(case
+          when table_name in ('collections', 'collection_grants')
+            then ' and ((select current_setting(''rag.reads_grants'', true)) = ''true'' or %1$I not in (%2$s))'
+          when attnotnull then ' and %1$I not in (%2$s)'
+          else ' and (%1$I is null or %1$I not in (%2$s))' end, attname, 'select rag.closed_collections(''view'')')
+        from pg_catalog.pg_attribute
+        where attrelid = format('rag.%I', table_name)::regclass
+          and attname = case table_name when 'collections' then 'id' else 'collection_id' end), '')
+      || ' or owner_id = (select rag.current_user_id()) or org_id = any (array(select rag.admin_org_ids())))');
+end;
+$$;
+
+-- Writes need the right to edit the collection. Owners of private rows may delete them without it.
+create procedure rag.require_edit(table_name text)
+language plpgsql security invoker set search_path = ''
+as $$
+declare
+  editable constant text := 'collection_id not in (select rag.closed_collections(''edit''))';
+  deletable constant text := 'owner_id = (select rag.current_user_id()) or ' || editable;
+begin
+  execute format('create policy "editors add" on rag.%I as restrictive for insert to authenticated with check (%s)',
+    table_name, editable);
+  execute format('create policy "editors change" on rag.%I as restrictive for update to authenticated '
+    'using (%s) with check (%s)', table_name, deletable, editable);
+  execute format('create policy "editors and owners delete" on rag.%I as restrictive for delete to authenticated '
+    'using (%s)', table_name, deletable);
 end;
 $$;
 
@@ -1745,6 +1950,7 @@ create table rag.collections (
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   config jsonb not null default '{}' check (rag.is_config(config)),
   loading_name text check (length(loading_name) between 1 and 255),
+  restricted_by uuid,
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -1758,13 +1964,21 @@ comment on column rag.collections.config is
   'enable_knowledge_graph. A missing key takes the deployment''s default.';
 comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
+comment on column rag.collections.restricted_by is
+  'The user who restricted it to those with a grant (rag.collection_grants); null: every member of the org may view, edit and '
+  'manage it. Without meaning for a private collection.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
   'admins, until the last of these documents goes (22_delete_collections.sql).';
 
--- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
-create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free. So is that of a
+-- restricted one, or a member would learn of it.
+create unique index collections_name on rag.collections (org_id, owner_id, name, restricted_by) nulls not distinct
   where deleted_at is null;
+
+-- rag.closed_collections
+create index collections_restricted on rag.collections (org_id, id)
+  where restricted_by is not null and owner_id is null and deleted_at is null;
 
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
@@ -1785,6 +1999,15 @@ create policy "a key changes collections with collections:manage" on rag.collect
 create policy "a key deletes collections with collections:manage" on rag.collections
   as restrictive for delete to authenticated
   using ((select rag.has_scope('collections:manage')));
+
+create policy "managers change collections" on rag.collections
+  as restrictive for update to authenticated
+  using (id not in (select rag.closed_collections('manage')))
+  with check (id not in (select rag.closed_collections('manage')));
+
+create policy "managers delete collections" on rag.collections
+  as restrictive for delete to authenticated
+  using (id not in (select rag.closed_collections('manage')));
 
 create policy "a bound key stays in its collection" on rag.collections
   as restrictive for all to authenticated
@@ -1807,12 +2030,14 @@ as $$
     and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = rag.current_user_id()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
-  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last, collections.restricted_by nulls last,
+    collections.created_at
   limit 1;
 $$;
 
 comment on function rag.collection_by_name is
-  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s. '
+  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s, '
+  'and of the org''s a restricted one first. '
   'A collection that is being loaded has no name yet. or_deleted: a deleted collection that the caller still sees '
   'has its name as long as no other collection has it.';
 
@@ -1827,7 +2052,10 @@ begin
   perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
     select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
-    exit when found;
+    if found then
+      perform rag.require_access(home.id, 'edit');
+      return home;
+    end if;
     perform rag.check_collection_quota(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
@@ -1840,6 +2068,342 @@ end;
 $$;
 
 comment on function rag.ensure_collection is 'The collection of that name, created if there is none.';
+
+-- Grants on restricted collections: a group or a user may view, edit or manage a collection. `view` reads, `edit` adds, changes
+-- and deletes documents, `manage` also changes the grants and the collection. Managers write them, those who may view the
+-- collection read them. rag.closed_collections (../10_identity/48_groups.sql) decides by them, for all policies.
+
+create table rag.collection_grants (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  collection_id uuid not null,
+  owner_id uuid check (owner_id is null),
+  group_name text check (length(group_name) between 1 and 200 and rag.is_visible_text(group_name)),
+  user_id uuid,
+  access text not null check (access in ('view', 'edit', 'manage')),
+  original boolean not null default true,
+  created_at timestamptz not null default now(),
+  primary key (org_id, id),
+  check (num_nonnulls(group_name, user_id) = 1),
+  constraint collection_grants_grantee unique nulls not distinct (org_id, collection_id, group_name, user_id),
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+);
+
+comment on table rag.collection_grants is 'Who may view, edit or manage a restricted collection.';
+comment on column rag.collection_grants.owner_id is 'Always null: a grant belongs to its collection.';
+comment on column rag.collection_grants.group_name is
+  'The name of a group (rag.group_memberships), which may have no row in rag.groups.';
+comment on column rag.collection_grants.original is
+  'Whether the original files may be read too. Those who edit or manage read them in any case.';
+
+call rag.admit_members('groups');
+call rag.admit_members('group_members', 'members of groups');
+call rag.admit_members('collection_grants', 'grants');
+call rag.bind_keys('collection_grants');
+
+create policy "admins manage groups" on rag.groups
+  as restrictive for all to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins add members of groups" on rag.group_members
+  as restrictive for insert to authenticated
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins remove members of groups, and members leave" on rag.group_members
+  as restrictive for delete to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null
+    or owner_id = (select rag.caller_id()));
+
+create policy "managers grant" on rag.collection_grants
+  as restrictive for insert to authenticated
+  with check ((select rag.has_scope('collections:manage'))
+    and collection_id not in (select rag.closed_collections('manage')));
+
+create policy "managers change grants" on rag.collection_grants
+  as restrictive for update to authenticated
+  using ((select rag.has_scope('collections:manage')) and collection_id not in (select rag.closed_collections('manage')))
+  with check ((select rag.has_scope('collections:manage')));
+
+create policy "managers revoke" on rag.collection_grants
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('collections:manage')) and collection_id not in (select rag.closed_collections('manage')));
+
+create function rag.require_access(collection_id uuid, access text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if require_access.collection_id in (select rag.closed_collections(require_access.access)) then
+    raise exception 'You may not % this collection. Ask one of its managers for a grant.', require_access.access
+      using errcode = 'PT403', detail = 'access_denied';
+  end if;
+end;
+$$;
+
+comment on function rag.require_access is
+  'Raises PT403 for a collection that the caller sees without the right: edit or manage. Row security refuses it too.';
+
+create trigger forget_closed_collections after insert or update or delete on rag.collection_grants
+  for each statement execute function rag.forget_closed_collections();
+
+create trigger forget_closed_collections after update of restricted_by, owner_id, deleted_at on rag.collections
+  for each statement execute function rag.forget_closed_collections();
+
+create function rag.check_restriction()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- A session of the deployer may restrict every collection.
+  if old.restricted_by is null and old.created_by <> rag.creator_id() and rag.current_user_id() is not null
+    and old.org_id not in (select rag.admin_org_ids())
+  then
+    raise exception 'Only its creator and the admins of the org may restrict a collection that all members may use.'
+      using errcode = 'PT403', detail = 'access_denied';
+  end if;
+  return new;
+end;
+$$;
+
+comment on function rag.check_restriction is
+  'Trigger that raises PT403 for a member who would take a collection from the others.';
+
+create trigger check_restriction before update of restricted_by on rag.collections
+  for each row when (new.restricted_by is distinct from old.restricted_by)
+  execute function rag.check_restriction();
+
+create function rag.restrict_new_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.current_user_id() is null or not exists (
+    select from rag.orgs where orgs.id = new.org_id and orgs.restricts_collections)
+  then
+    return null;
+  end if;
+  -- While the collection is open, its creator may write grants.
+  insert into rag.collection_grants (org_id, collection_id, user_id, access)
+  values (new.org_id, new.id, new.created_by, 'manage');
+  update rag.collections set restricted_by = new.created_by
+  where collections.org_id = new.org_id and collections.id = new.id;
+  if not found then
+    raise exception 'New collections of your org are restricted. Use a key with the scope collections:manage.'
+      using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  return null;
+end;
+$$;
+
+comment on function rag.restrict_new_collection is
+  'Trigger that restricts a new collection to its creator, in orgs that ask for it (rag.orgs.restricts_collections).';
+
+create trigger restrict_new_collection after insert on rag.collections
+  for each row when (new.owner_id is null and new.deleted_at is null and new.restricted_by is null)
+  execute function rag.restrict_new_collection();
+
+create function rag.copy_access(older rag.collections, newer rag.collections)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if older.restricted_by is null then
+    update rag.collections set restricted_by = null
+    where collections.org_id = newer.org_id and collections.id = newer.id;
+    delete from rag.collection_grants as given where given.org_id = newer.org_id and given.collection_id = newer.id;
+    return;
+  end if;
+  insert into rag.collection_grants (org_id, collection_id, group_name, user_id, access, original)
+  select given.org_id, newer.id, given.group_name, given.user_id, given.access, given.original
+  from rag.collection_grants as given
+  where given.org_id = older.org_id and given.collection_id = older.id
+  on conflict do nothing;
+  update rag.collections set restricted_by = older.restricted_by
+  where collections.org_id = newer.org_id and collections.id = newer.id;
+end;
+$$;
+
+comment on function rag.copy_access is 'Give a collection the restriction and the grants of another, which it replaces.';
+
+create function public.rag_get_access(collection_id uuid)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(rag_get_access.collection_id);
+begin
+  perform rag.require_scope('documents:read', 'collections:manage');
+  return jsonb_build_object('collection_id', home.id, 'restricted', home.restricted_by is not null and home.owner_id is null,
+    'access', case
+      when home.owner_id is not null or home.id not in (select rag.closed_collections('manage')) then 'manage'
+      when home.id not in (select rag.closed_collections('edit')) then 'edit'
+      else 'view' end,
+    'grants', (
+      select coalesce(jsonb_agg(jsonb_build_object('group', given.group_name, 'user_id', given.user_id,
+        'access', given.access, 'original', given.original) order by given.group_name, given.user_id), '[]')
+      from rag.collection_grants as given
+      where given.org_id = home.org_id and given.collection_id = home.id));
+end;
+$$;
+
+comment on function public.rag_get_access is
+  'Who may use a collection: {"collection_id", "restricted", "access", "grants": [{"group", "user_id", "access", "original"}]}. '
+  'access: the right of the caller. PT404 for a collection that the caller may not view.';
+
+create function public.rag_put_access(collection_id uuid, restricted boolean, grants jsonb default '[]')
+returns jsonb
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(rag_put_access.collection_id);
+begin
+  perform rag.require_scope('collections:manage'), rag.require_access(home.id, 'manage');
+  perform rag.check_json('grants', grants, 100000);
+  if home.owner_id is not null then
+    raise exception 'A private collection has no grants. Choose a collection of the org.'
+      using errcode = 'PT400', detail = 'private_collection';
+  elsif coalesce(jsonb_typeof(grants), 'null') <> 'array' or restricted is null or not restricted and grants <> '[]'
+    or jsonb_array_length(grants) > 200
+  then
+    raise exception 'grants must be a list of at most 200 grants, and empty for a collection that is not restricted'
+      using errcode = 'PT400', detail = 'invalid_grants';
+  end if;
+  -- In this order, the caller has the right to manage for each statement.
+  if not restricted then
+    update rag.collections set restricted_by = null where collections.org_id = home.org_id and collections.id = home.id;
+  end if;
+  insert into rag.collection_grants as given (org_id, collection_id, group_name, user_id, access, original)
+  select home.org_id, home.id, wanted."group", wanted.user_id, wanted.access, coalesce(wanted.original, true)
+  from jsonb_to_recordset(grants) as wanted ("group" text, user_id uuid, access text, original boolean)
+  on conflict on constraint collection_grants_grantee
+    do update set access = excluded.access, original = excluded.original;
+  delete from rag.collection_grants as given
+  where given.org_id = home.org_id and given.collection_id = home.id
+    and not exists (
+      select from jsonb_to_recordset(grants) as wanted ("group" text, user_id uuid)
+      where (wanted."group", wanted.user_id) is not distinct from (given.group_name, given.user_id));
+  if restricted and home.restricted_by is null then
+    update rag.collections set restricted_by = rag.current_user_id()
+    where collections.org_id = home.org_id and collections.id = home.id;
+  end if;
+  if home.id in (select rag.closed_collections('manage')) then
+    raise exception 'You would no longer manage the collection. Keep a grant to manage for yourself or one of your groups.'
+      using errcode = 'PT400', detail = 'own_grant';
+  end if;
+  return public.rag_get_access(home.id);
+exception
+  when check_violation or not_null_violation or invalid_text_representation then
+    raise exception 'A grant has either a group or a user_id, and the access view, edit or manage.'
+      using errcode = 'PT400', detail = 'invalid_grants';
+  when cardinality_violation then
+    raise exception 'A group or a user has two grants. Send one for each.' using errcode = 'PT400', detail = 'invalid_grants';
+  when unique_violation then
+    raise exception 'A collection of this name already exists. Choose another name.'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+end;
+$$;
+
+comment on function public.rag_put_access is
+  'Restrict a collection to grants, in place of the earlier ones, or open it to all members of the org. PT403 for a caller who '
+  'may not manage it, PT400 for invalid grants, for a private collection, and for grants without one by which the caller '
+  'manages it, PT409 for a name that is taken among the collections of all members.';
+
+create function public.rag_list_groups(org_id uuid default null)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(rag_list_groups.org_id);
+begin
+  perform rag.require_admin(org);
+  return jsonb_build_object(
+    'restricts_collections', (select orgs.restricts_collections from rag.orgs where orgs.id = org),
+    'groups', (
+      select coalesce(jsonb_agg(jsonb_build_object('name', groups.name, 'description', groups.description,
+        'user_ids', array(
+          select group_members.owner_id from rag.group_members
+          where group_members.org_id = org and group_members.group_name = groups.name
+          order by group_members.owner_id)) order by groups.name), '[]')
+      from rag.groups where groups.org_id = org));
+end;
+$$;
+
+comment on function public.rag_list_groups is
+  'For admins: {"restricts_collections", "groups": [{"name", "description", "user_ids"}]}. Groups of claims have no row.';
+
+create function public.rag_put_group(
+  name text, user_ids uuid[], description text default null, org_id uuid default null
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(rag_put_group.org_id);
+begin
+  perform rag.require_admin(org);
+  if user_ids is null or cardinality(user_ids) > 10000 then
+    raise exception 'user_ids must be a list of at most 10000 ids' using errcode = 'PT400', detail = 'invalid_group';
+  end if;
+  insert into rag.groups (org_id, name, description) values (org, rag_put_group.name, rag_put_group.description)
+  on conflict on constraint groups_pkey do update set description = excluded.description;
+  delete from rag.group_members
+  where group_members.org_id = org and group_members.group_name = rag_put_group.name
+    and group_members.owner_id <> all (user_ids);
+  insert into rag.group_members (org_id, group_name, owner_id)
+  select distinct org, rag_put_group.name, wanted.id from unnest(user_ids) as wanted (id)
+  on conflict do nothing;
+exception
+  when check_violation or not_null_violation then
+    raise exception 'A group has a name of 1 to 200 visible characters, and a description of at most 500.'
+      using errcode = 'PT400', detail = 'invalid_group';
+  when foreign_key_violation then
+    raise exception 'There is no user with this id. Check the id.' using errcode = 'PT404', detail = 'user_not_found';
+end;
+$$;
+
+comment on function public.rag_put_group is
+  'For admins: create a group, or replace its members and description. PT404 for an unknown user of Supabase Auth.';
+
+create function public.rag_delete_group(name text, org_id uuid default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(rag_delete_group.org_id);
+begin
+  perform rag.require_admin(org);
+  delete from rag.collection_grants as given where given.org_id = org and given.group_name = rag_delete_group.name;
+  delete from rag.groups where groups.org_id = org and groups.name = rag_delete_group.name;
+  if not found then
+    raise exception 'There is no such group. Check its name.' using errcode = 'PT404', detail = 'group_not_found';
+  end if;
+end;
+$$;
+
+comment on function public.rag_delete_group is
+  'For admins: delete a group with its members and grants. Its collections stay restricted. PT404 for an unknown group.';
+
+create function public.rag_restrict_new_collections(restricts boolean, org_id uuid default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(rag_restrict_new_collections.org_id);
+begin
+  perform rag.require_admin(org);
+  update rag.orgs set restricts_collections = coalesce(restricts, false) where orgs.id = org;
+end;
+$$;
+
+comment on function public.rag_restrict_new_collections is
+  'For admins: whether new collections of the org are restricted to their creators.';
 
 -- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
 -- checked against it, and the fields that searches filter by. rag_put_documents writes and replaces documents; searches
@@ -1913,6 +2477,7 @@ create index documents_by_scope on rag.documents (org_id, collection_id, source_
 
 call rag.admit_members('documents');
 call rag.bind_keys('documents');
+call rag.require_edit('documents');
 
 create function rag.deleted_collection()
 returns uuid
@@ -2158,6 +2723,7 @@ declare
   was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
   changed rag.collections;
 begin
+  perform rag.require_access(present.id, 'manage');
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
@@ -2212,6 +2778,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.get_collection(collection_id);
 begin
+  perform rag.require_access(gone.id, 'manage');
   -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
@@ -2231,7 +2798,7 @@ comment on function public.rag_delete_collection is
 -- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
-  using (deleted_at is null or exists (
+  using (deleted_at is null or (select current_setting('rag.reads_grants', true)) = 'true' or exists (
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 
@@ -2408,6 +2975,7 @@ create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where n
 call rag.admit_members('chunks');
 call rag.restrict_keys('chunks', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('chunks');
+call rag.require_edit('chunks');
 
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
@@ -2562,6 +3130,11 @@ create unique index originals_path on rag.originals (org_id, path) where path is
 call rag.admit_members('originals');
 call rag.restrict_keys('originals', 'documents:read', 'documents:write');
 call rag.bind_keys('originals');
+call rag.require_edit('originals');
+
+create policy "originals are read with a grant for them" on rag.originals
+  as restrictive for select to authenticated
+  using (owner_id = (select rag.current_user_id()) or collection_id not in (select rag.closed_collections('original')));
 
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
@@ -2729,6 +3302,7 @@ create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
 call rag.admit_members('facets');
 call rag.restrict_keys('facets', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('facets');
+call rag.require_edit('facets');
 
 create function rag.normalize_numbers(value jsonb)
 returns jsonb
@@ -2935,6 +3509,7 @@ create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
 call rag.admit_members('jobs');
 call rag.restrict_keys('jobs', 'documents:read', 'documents:write');
 call rag.bind_keys('jobs');
+call rag.require_edit('jobs');
 
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
@@ -3765,6 +4340,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.require_access(home.id, 'edit');
   if home.deleted_at is not null then
     raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';
@@ -4172,6 +4748,7 @@ declare
   present uuid[];
   stored rag.stored_document[] := '{}';
 begin
+  perform rag.require_access(home.id, 'edit');
   if exists (
     select from unnest(new) as input
     where octet_length(input.content) > (select (rag.org_tier(home.org_id)).file_bytes)
@@ -10006,6 +10583,7 @@ create index title_entities_by_ending on rag.title_entities (org_id, ending) inc
 call rag.admit_members('title_entities');
 call rag.restrict_keys('title_entities', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('title_entities');
+call rag.require_edit('title_entities');
 
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
@@ -10152,6 +10730,7 @@ create index mentions_by_ending on rag.mentions (org_id, ending) include (entity
 call rag.admit_members('mentions');
 call rag.restrict_keys('mentions', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('mentions');
+call rag.require_edit('mentions');
 
 -- Relations that chunks state between entities: one row for each edge and chunk, so that an edge exists as long as its
 -- evidence. Co-occurrence is not stored: rag.mentions has it.
@@ -10189,6 +10768,7 @@ create index relations_aliases_by_object on rag.relations (org_id, object, confi
 call rag.admit_members('relations');
 call rag.restrict_keys('relations', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 call rag.bind_keys('relations');
+call rag.require_edit('relations');
 
 create function rag.move_graph_of_document()
 returns trigger
@@ -12344,6 +12924,17 @@ create policy "a session is its user's alone" on rag.messages
   using (owner_id = (select rag.current_user_id()))
   with check (owner_id = (select rag.current_user_id()));
 
+-- Answers repeat texts of the collection.
+create policy "a session needs the view of its collection" on rag.sessions
+  as restrictive for all to authenticated
+  using (collection_id is null or collection_id not in (select rag.closed_collections('view')))
+  with check (collection_id is null or collection_id not in (select rag.closed_collections('view')));
+
+create policy "a message needs the view of its collection" on rag.messages
+  as restrictive for all to authenticated
+  using (collection_id is null or collection_id not in (select rag.closed_collections('view')))
+  with check (collection_id is null or collection_id not in (select rag.closed_collections('view')));
+
 create policy "a key chats with chat:read" on rag.sessions
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read')))
@@ -13051,12 +13642,16 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
+  older rag.collections;
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loading_name, 0));
   perform rag.check_load(home.loading_name, rag_finish_load.overwrite);
-  delete from rag.collections as older
-  where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loading_name) as present);
+  select * into older from rag.collection_by_name(home.org_id, home.loading_name);
+  if found then
+    perform rag.require_access(older.id, 'manage');
+    perform rag.copy_access(older, home);
+    delete from rag.collections where collections.org_id = home.org_id and collections.id = older.id;
+  end if;
   update rag.collections
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
@@ -13069,7 +13664,7 @@ $$;
 
 comment on function public.rag_finish_load is
   'End the load and name the collection. With overwrite, the earlier collection of that name is deleted as by '
-  'rag_delete_collection. Of two loads under one name, the second waits, and without overwrite gets PT409.';
+  'rag_delete_collection, and its grants are those of the new one. Of two loads under one name, the second waits, and without overwrite gets PT409.';
 
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean
@@ -15309,7 +15904,7 @@ comment on function rag.embedding_progress is
 
 -- Changes of documents and jobs as messages of Supabase Realtime, where the project has it. A trigger sends them in the
 -- transaction of the change, on private channels: rag:<org id> for documents of the whole org, rag:<org id>:<user id> for
--- private ones. A message has ids and states, and no text. Row security of realtime.messages decides who receives, also
+-- private ones, rag:<org id>:<collection id> for those of a restricted collection. A message has ids and states, and no text. Row security of realtime.messages decides who receives, also
 -- where other policies of the project are wider; no client sends on these channels.
 
 create function rag.may_receive(topic text)
@@ -15319,7 +15914,9 @@ as $$
   select case when topic ~ '^rag(:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}){1,2}$' then
     split_part(topic, ':', 2)::uuid in (select rag.current_org_ids())
       and (split_part(topic, ':', 3) in ('', (select rag.current_user_id())::text)
-        or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids()))
+        or split_part(topic, ':', 2)::uuid in (select rag.admin_org_ids())
+        or exists (select from rag.collections where collections.org_id = split_part(topic, ':', 2)::uuid
+          and collections.id = nullif(split_part(topic, ':', 3), '')::uuid))
       and rag.has_scope('documents:read', 'documents:write') and rag.bound_collection() is null
     else false end;
 $$;
@@ -15327,6 +15924,21 @@ $$;
 comment on function rag.may_receive is
   'Whether the caller may receive messages of that channel of Realtime: the caller sees the documents of the channel. A key '
   'that is bound to a collection receives none.';
+
+create function rag.restricted_channel(org_id uuid, collection_id uuid)
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select restricted_channel.collection_id
+  where not exists (
+    select from rag.collections
+    where collections.org_id = restricted_channel.org_id and collections.id = restricted_channel.collection_id
+      and collections.restricted_by is null);
+$$;
+
+comment on function rag.restricted_channel is
+  'The collection''s id, the last part of its channel; null for a collection that is not restricted. rag.broadcast_change calls '
+  'it as its owner, who sees all collections.';
 
 create function rag.broadcast_change()
 returns trigger
@@ -15350,7 +15962,8 @@ begin
       'error_code', new.error_code);
   end if;
   begin
-    perform realtime.send(change, rtrim(tg_table_name, 's'), concat_ws(':', 'rag', place.org_id, place.owner_id), true);
+    perform realtime.send(change, rtrim(tg_table_name, 's'), concat_ws(':', 'rag', place.org_id,
+      coalesce(place.owner_id, rag.restricted_channel(place.org_id, place.collection_id))), true);
   exception when others then
     -- A message that Realtime does not take ends no change.
     raise warning 'rag: a change was not broadcast: %', sqlerrm;
@@ -15404,14 +16017,18 @@ $$;
 grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
-grant update (record_days) on rag.orgs to authenticated;
+grant update (record_days, restricts_collections) on rag.orgs to authenticated;
 -- The trigger rag.check_consent restricts updates further.
 grant insert (org_id, user_id, role, name, accepted_at), update (role, name, accepted_at), delete
   on rag.members to authenticated;
+grant select on rag.oauth_clients to authenticated;
+grant select, insert, delete on rag.groups, rag.group_members to authenticated;
+grant update (description) on rag.groups to authenticated;
+grant select, insert, update (access, original), delete on rag.collection_grants to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
-  updated_at) on rag.collections to authenticated;
+grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, restricted_by, deleted_at,
+  created_at, updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
 -- All columns but created_by, which has its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
@@ -15574,6 +16191,7 @@ begin
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_documents(uuid[])'),
+      ('guarded', 'rag_delete_group(text,uuid)'),
       ('guarded', 'rag_delete_missing_items(integer,integer)'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
@@ -15585,6 +16203,7 @@ begin
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_access(uuid)'),
       ('guarded', 'rag_get_calibration(text)'),
       ('guarded', 'rag_get_collection(uuid)'),
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
@@ -15598,6 +16217,7 @@ begin
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_groups(uuid)'),
       ('guarded', 'rag_list_invitations()'),
       ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
@@ -15619,7 +16239,9 @@ begin
       ('guarded', 'rag_open_job(integer)'),
       ('guarded', 'rag_open_key()'),
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
+      ('guarded', 'rag_put_access(uuid,boolean,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean,uuid)'),
+      ('guarded', 'rag_put_group(text,uuid[],text,uuid)'),
       ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
@@ -15634,6 +16256,7 @@ begin
       ('guarded', 'rag_remove_member(uuid,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
+      ('guarded', 'rag_restrict_new_collections(boolean,uuid)'),
       ('guarded', 'rag_retry_jobs(uuid[])'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
@@ -15668,4 +16291,4 @@ grant execute on function public.rag_health() to rag_worker;
 notify pgrst, 'reload schema';
 
 -- Of the migration (10_identity/50_tenant_policies.sql).
-drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.restrict_keys(text, text[]);
+drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.require_edit(text), rag.restrict_keys(text, text[]);

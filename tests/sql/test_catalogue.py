@@ -59,10 +59,14 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
         # The deployer writes these.
         **{
             table: {"INSERT": set(), "UPDATE": set(), "DELETE": set()}
-            for table in ("settings", "tiers")
+            for table in ("settings", "tiers", "oauth_clients")
         },
         "orgs": {
             "INSERT": set(), "DELETE": set(), "UPDATE": {"id", "name", "tier", "served", "embedding_model"},
+        },
+        # A grant stays its grantee's.
+        "collection_grants": {
+            "UPDATE": {"org_id", "id", "collection_id", "owner_id", "group_name", "user_id"},
         },
         # Admins write these too, and the trigger check_consent restricts updates further.
         "members": {"INSERT": {"created_at"}, "UPDATE": {"org_id", "user_id", "created_at"}},
@@ -78,8 +82,8 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
             table: {name: set() for name in ("SELECT", "INSERT", "UPDATE", "DELETE")}
             for table in (
                 "mentions", "title_entities", "relations", "document_terms", "term_segments", "term_blocks",
-                "facets", "messages", "members",
-                "api_keys", "other_embeddings",
+                "facets", "messages", "members", "groups", "group_members", "collection_grants",
+                "oauth_clients", "api_keys", "other_embeddings",
             )
         },
         # A job stays its user's.
@@ -92,17 +96,18 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
 # The owner alone reads and writes it: no grants, and a policy that permits nothing.
 OWNER_TABLES = {"other_embeddings"}
 # Counts of users, whichever orgs they belong to, and settings.
-WITHOUT_ORG = {"settings", "tiers", "orgs", "rate_limits", "request_counts", "api_metrics"}
+WITHOUT_ORG = {"settings", "tiers", "orgs", "rate_limits", "request_counts", "api_metrics", "oauth_clients"}
 # Keys that are bound to a collection do not use these at all, or they have no collection.
 WITHOUT_COLLECTION = {
     "webhooks", "endpoints", "deliveries", "sources", "source_credentials", "source_items", "org_calls",
-    "token_usage", "stored_bytes",
+    "token_usage", "stored_bytes", "groups", "group_members",
 }  # fmt: skip
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {
     "orgs_pkey": "an org's own id is the org_id",
     "settings_pkey": "one row for the whole deployment",
     "tiers_pkey": "the same tiers for the whole deployment",
+    "oauth_clients_pkey": "the deployer's, for the whole deployment; a token reads the row of its client",
     "api_keys_hash": "a key is looked up before its org is known; only the key's holder knows its hash",
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
@@ -110,13 +115,37 @@ UNIQUE_ACROSS_ORGS = {
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
-    " AND ((owner_id IS NULL) OR (owner_id = ( SELECT rag.current_user_id() AS current_user_id))"
+    " AND ({shared} OR (owner_id = ( SELECT rag.current_user_id() AS current_user_id))"
     " OR (org_id = ANY (ARRAY( SELECT rag.admin_org_ids() AS admin_org_ids)))))"
 )
+SHARED = "(owner_id IS NULL)"
+OPEN = "(NOT ({column} IN ( SELECT rag.closed_collections('view'::text) AS closed_collections)))"
+# The function that finds the closed collections reads these two tables.
+UNLESS_READ = (
+    "((( SELECT current_setting('rag.reads_grants'::text, true) AS current_setting) = 'true'::text)"
+    f" OR {OPEN})"
+)
+
+
+def membership(table: str, nullable: bool | None) -> str:
+    """The membership expression of a table. nullable: whether its collection_id is; None: it has none."""
+    if table in ("collections", "collection_grants"):
+        column = "id" if table == "collections" else "collection_id"
+        is_open = UNLESS_READ.format(column=column)
+    elif nullable is None:
+        return MEMBERSHIP.format(shared=SHARED)
+    else:
+        is_open = OPEN.format(column="collection_id")
+        if nullable:
+            is_open = f"((collection_id IS NULL) OR {is_open})"
+    return MEMBERSHIP.format(shared=f"({SHARED} AND {is_open})")
+
+
 # A key is also seen by the token that looks it up, which knows its hash; usage by that of the metrics.
+WHOLE_ORG = membership("", None)
 EXPRESSIONS = {
-    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT rag.lookup_hash() AS lookup_hash)))",
-    "token_usage": f"({MEMBERSHIP} OR ( SELECT rag.reads_metrics() AS reads_metrics))",
+    "api_keys": f"({WHOLE_ORG} OR (hash = ( SELECT rag.lookup_hash() AS lookup_hash)))",
+    "token_usage": f"({WHOLE_ORG} OR ( SELECT rag.reads_metrics() AS reads_metrics))",
 }
 OURS = """
     from pg_proc
@@ -254,7 +283,15 @@ def test_tables_without_an_org_are_the_documented_list(world: World):
 
 def test_every_tenant_table_has_one_policy_with_the_membership_expression(world: World):
     """Word for word, for reading as for writing, so that one overlay can swap it everywhere."""
-    expected = {table: (EXPRESSIONS.get(table, MEMBERSHIP),) * 2 for table in tenant_tables(world)}
+    columns = world.sql(
+        "select relname, not attnotnull from pg_attribute join pg_class on pg_class.oid = attrelid "
+        "where relnamespace = 'rag'::regnamespace and relkind = 'r' and attname = 'collection_id'"
+    )
+    nullable = dict(columns)
+    expected = {
+        table: (EXPRESSIONS.get(table, membership(table, nullable.get(table))),) * 2
+        for table in tenant_tables(world)
+    }
     rows = world.sql(
         "select relname, polcmd::text, polroles::regrole[]::text[], "
         "pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
@@ -263,7 +300,7 @@ def test_every_tenant_table_has_one_policy_with_the_membership_expression(world:
         sorted(expected),
     )
     # The token of the metrics writes nothing.
-    expected["token_usage"] = (EXPRESSIONS["token_usage"], MEMBERSHIP)
+    expected["token_usage"] = (EXPRESSIONS["token_usage"], WHOLE_ORG)
     assert sorted(rows) == [(table, "*", ["authenticated"], *expected[table]) for table in sorted(expected)]
 
 

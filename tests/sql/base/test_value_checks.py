@@ -138,6 +138,7 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_similar": {"query_vector": vector(1), "filters": {}},
         "rag_update_collection": {"collection_id": home, "metadata": {}, "config": {}},
         "rag_update_document": {"document_id": document, "changes": {}},
+        "rag_put_access": {"collection_id": home, "restricted": True, "grants": []},
     }  # fmt: skip
 
 
