@@ -342,3 +342,41 @@ def test_writes_without_statistics_read_only_their_own_rows(unanalyzed: World):
     places: list[Any] = []
     read = rows_read(world, "documents", lambda: places.extend(world.as_user(ann, resolving, inputs, notes)))
     assert read == len(places) == 50
+
+
+@pytest.mark.parametrize("number", [1, 50, 2000])
+def test_grants_are_read_once_and_every_search_keeps_its_indexes(crowd: Crowd, number: int):
+    world, ann, _ = crowd
+    org = org_of(ann)
+    world.sql(
+        "insert into rag.collections (org_id, name, restricted_by) "
+        "select %s, 'restricted ' || n, gen_random_uuid() from generate_series(1, %s) as n", org, number,
+    )  # fmt: skip
+    world.sql("insert into rag.groups (org_id, name) select %s, n from generate_series(1, 200) as n", org)
+    world.sql(
+        "insert into rag.group_members (org_id, group_name, owner_id) "
+        "select org_id, name, %s from rag.groups", ann.id,
+    )  # fmt: skip
+    world.sql(
+        "insert into rag.collection_grants (org_id, collection_id, group_name, access) "
+        "select org_id, id, 1 + row_number() over () %% 400, 'view' "
+        "from rag.collections where restricted_by is not null"
+    )
+    world.sql("analyze rag.collections, rag.collection_grants, rag.group_members")
+    searches: list[Callable[[], Any]] = [
+        partial(passages.match, world, ann, vector(1), 5),
+        partial(passages.search, world, ann, "pump 7", mode="keyword"),
+        partial(passages.search, world, ann, "pump 7", query_vector=vector(1), mode="hybrid"),
+    ]
+    try:
+        for search in searches:
+            search()
+            plan, rows = uses_and_rows(world, search)
+            assert rows
+            assert_uses(plan)
+            for table in ("collection_grants", "group_members"):
+                reads = sum(count for name, count in plan.items() if name.startswith(table))
+                assert reads <= 1, plan
+    finally:
+        world.sql("delete from rag.groups")
+        world.sql("delete from rag.collections where restricted_by is not null")
