@@ -1,9 +1,7 @@
 """Words that comments, docstrings, messages and documents avoid (the rules of prose in CONTRIBUTING.md)."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,11 @@ AVOIDED = re.compile(
     # Metaphors.
     r"|\b(patience|hinges?|seals?|sealed)\b",
     re.IGNORECASE,
+)
+# A string or a comment of Python. The module tokenize takes eight times as long.
+STRING_OR_COMMENT = re.compile(
+    r"""(?:'{3}(?:[^\\]|\\.)*?'{3}|"{3}(?:[^\\]|\\.)*?"{3}|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|(#[^\n]*)""",
+    re.DOTALL,
 )
 # Quotations, code and links are not this project's prose.
 QUOTED = re.compile(r"```.*?```|`[^`]*`|\"[^\"\n]*\"|“[^”]*”", re.DOTALL)
@@ -43,9 +46,7 @@ FIXED: tuple[str, ...] = ()
 def _python(path: Path) -> Iterator[str]:
     """Comments, docstrings and the messages of raised errors."""
     text = path.read_text()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string
+    yield from (comment[1] for comment in STRING_OR_COMMENT.finditer(text) if comment[1])
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""

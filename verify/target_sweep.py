@@ -102,15 +102,23 @@ class Sweep:
     def attack(self, target: Target, group: Group, attacks: Sequence[Attack]) -> Iterator[Finding]:
         """Send these attacks of the group. Yields a finding for each success and each changed row."""
         before = self._state.rows(group.extent)
+        # A signed link is a credential of its own, which the attacker does not have.
+        link = {"link": self.objects.forged_link}
+        values_of: dict[str, Values] = {
+            victim: {**getattr(self.objects, victim), **link}
+            for victim in ("shared", "private", "restricted")
+        }
+        has_optional_fields = {
+            victim: target.request(values, optional=False).shape()
+            != target.request(values, optional=True).shape()
+            for victim, values in values_of.items()
+        }
         for attack in attacks:
             if attack.name.startswith(INVITED) and target.name in request_examples.OF_THE_INVITED:
                 continue
-            values: Values = getattr(self.objects, attack.victim)
-            # A signed link is a credential of its own, which the attacker does not have.
-            values = {**values, "link": self.objects.forged_link}
-            request = target.request(values, optional=attack.optional)
-            if not attack.optional and request.shape() == target.request(values, optional=True).shape():
+            if not attack.optional and not has_optional_fields[attack.victim]:
                 continue  # No field may be left out: the attack was made.
+            request = target.request(values_of[attack.victim], optional=attack.optional)
             response = self.attempt(target.name, attack.name, request, attack.headers)
             is_refused = self._is_refused_to_all(target, attack, response)
             if reason := failure_reason(attack, group, request, response, is_refused=is_refused):

@@ -9341,8 +9341,9 @@ begin
     from unnest(configs) as languages (config), rag.identifier_terms(languages.config, query_text) as found
     group by 1
   ), neighbour as (
-    -- Two to five words of the query may be one in a document: PPR 9087 is PPR-9087 or PPR9087, soft logout softLogout. Each is
-    -- a look-up in each segment, so in a longer query only those with a number count, from its first fifty words on.
+    -- Two words of the query may be one in a document, with a number up to five: PPR 9087 is PPR-9087 or PPR9087, soft logout
+    -- softLogout. Each is a look-up in each segment, so in a longer query only those with a number count, from its first fifty
+    -- words on.
     select word.lexeme as term, -2000000 - min(position) as slot
     from (
       select string_agg(joined, ' ')
