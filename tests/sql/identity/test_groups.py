@@ -303,3 +303,18 @@ def test_users_who_follow_each_other_in_a_transaction_have_their_own_rights(peop
             become(connection, actor)
             statement = "select 1 from rag.documents where collection_id = %s"
             assert len(connection.execute(statement, [hr]).fetchall()) == rows
+
+
+def test_a_loaded_snapshot_has_the_grants_of_the_collection_that_it_replaces(
+    people: People, world: World, hr: str
+):
+    restrict(people.ann, hr, {"user_id": people.alf.id, "access": "edit"})
+    load = {"name": "hr", "overwrite": True, "documents": 0, "collection": {}}
+    for actor, status in ((people.alf, 403), (people.ann, 204)):
+        begun = actor.rpc("rag_begin_load", load)
+        assert begun.status_code == 200, begun.text
+        ended = actor.rpc("rag_finish_load", {"collection_id": begun.json(), "overwrite": True})
+        assert ended.status_code == status, ended.text
+    access = people.alf.rpc("rag_get_access", {"collection_id": begun.json()}).json()
+    assert (access["restricted"], access["access"]) == (True, "edit")
+    assert people.kim.rpc("rag_get_access", {"collection_id": begun.json()}).status_code == 404
