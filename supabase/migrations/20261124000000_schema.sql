@@ -14969,7 +14969,10 @@ begin
   insert into rag.request_records (org_id, owner_id, key_id, collection_id, request_id, function, question, queries,
     passages, confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
   select org, rag.current_user_id(), nullif(rag.caller_id(), rag.current_user_id()),
-    coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+    -- Not of a collection that the caller may not view, whose records others read.
+    coalesce(rag.bound_collection(), case
+      when request.collection_id not in (select rag.closed_collections('view')) then request.collection_id end),
+    request.request_id, request.function,
     request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
       from jsonb_array_elements(request.passages) with ordinality as item (body, position)
