@@ -1,4 +1,4 @@
-"""administration: health, registration, orgs and invitations; for admins members, usage, jobs, events."""
+"""administration: health, registration, orgs, invitations; for admins members, groups, jobs, events."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -8,14 +8,18 @@ from starlette.responses import Response
 from shared.access import registration
 from shared.access.org_administration import (
     answer_invitation,
+    delete_group,
     list_events,
+    list_groups,
     list_invitations,
     list_members,
     list_orgs,
     list_usage,
     org_statistics,
+    put_group,
     put_member,
     remove_member,
+    restrict_new_collections,
 )
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import InvitedCaller, OptionalCaller, registration_only, with_scope
@@ -65,6 +69,12 @@ def orgs(caller: AnyCaller, services: Container) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
+@routes.patch("/orgs/{org_id}", status_code=204)
+def change_org(caller: Admin, services: Container, org_id: UUID, body: wire.OrgChanges) -> Response:
+    restrict_new_collections(services.database, caller, str(org_id), restricts=body.restricts_collections)
+    return Response(status_code=204)
+
+
 @routes.get("/invitations")
 def invitations(caller: InvitedCaller, services: Container) -> wire.Invitations:
     return wire.Invitations.of({"data": list_invitations(services.database, caller)})
@@ -98,6 +108,25 @@ def put(caller: Admin, services: Container, body: wire.NewMember) -> Response:
 @routes.delete("/members/{user_id}", status_code=204)
 def remove(caller: Admin, services: Container, user_id: UUID, org_id: UUID | None = None) -> Response:
     remove_member(services.database, caller, str(user_id), str(org_id) if org_id else None)
+    return Response(status_code=204)
+
+
+@routes.get("/groups")
+def groups(caller: Admin, services: Container, org_id: UUID | None = None) -> wire.Groups:
+    return wire.Groups.of(list_groups(services.database, caller, str(org_id) if org_id else None))
+
+
+@routes.post("/groups", status_code=204)
+def put_group_of_org(caller: Admin, services: Container, body: wire.NewGroup) -> Response:
+    put_group(services.database, caller, body.model_dump(mode="json"))
+    return Response(status_code=204)
+
+
+@routes.delete("/groups", status_code=204)
+def remove_group(
+    caller: Admin, services: Container, name: wire.GroupName, org_id: UUID | None = None
+) -> Response:
+    delete_group(services.database, caller, name, str(org_id) if org_id else None)
     return Response(status_code=204)
 
 

@@ -71,6 +71,20 @@ def delete(caller: Manager, services: Container, collection: Id, cascade: bool =
     return Response(status_code=204)
 
 
+@routes.get("/collections/{collection_id}/access")
+def access(caller: Reader, services: Container, collection: Id) -> wire.Access:
+    return wire.Access.of(collections.access_of(services.database, caller, collection))
+
+
+@routes.post("/collections/{collection_id}/access")
+def put_access(caller: Manager, services: Container, collection: Id, body: wire.NewAccess) -> wire.Access:
+    grants = [grant.model_dump(mode="json") for grant in body.grants]
+    row = collections.put_access(
+        services.database, caller, collection, restricted=body.restricted, grants=grants
+    )
+    return wire.Access.of(row)
+
+
 @routes.post("/collections/{collection_id}/graph", status_code=202)
 def build_graph(
     caller: Writer, services: Container, collection: Id, body: wire.GraphBuild

@@ -113,6 +113,11 @@ BODIES: dict[str, Example] = {
         "user_id": values["guest_id"],
         "name": f"new {values['marker']}",
     },
+    "POST /v1/groups": lambda values: {"name": f"group {values['marker']}", "user_ids": []},
+    "PATCH /v1/orgs/{org_id}": lambda _: {"restricts_collections": True},
+    "POST /v1/collections/{collection_id}/access": lambda values: {
+        "restricted": True, "grants": [{"group": f"group {values['marker']}", "access": "view"}],
+    },
     "POST /v1/invitations/{org_id}": lambda _: {"accept": False},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},
@@ -127,6 +132,7 @@ PATHS: dict[str, Example] = {
     "DELETE /v1/members/{user_id}": lambda values: {"user_id": values["guest_id"]},
 }
 QUERIES: dict[str, Example] = {
+    "DELETE /v1/groups": lambda values: {"name": f"group {values['marker']}"},
     "DELETE /v1/collections/{collection_id}": lambda _: {"cascade": "true"},
     "POST /load/{index_name}": lambda _: {"overwrite": "true"},
 }

@@ -1,4 +1,4 @@
-"""Orgs and invitations of a caller; members, statistics, usage and audit events for admins."""
+"""Orgs and invitations of a caller; members, groups, statistics, usage and audit events for admins."""
 
 from typing import TypedDict
 
@@ -59,6 +59,29 @@ def put_member(database: Database, caller: Principal, member: Row) -> None:
 def remove_member(database: Database, caller: Principal, user_id: str, org_id: str | None) -> None:
     """Remove a member or an invitation, or leave an org. Raises Forbidden, NotFound and Conflict."""
     database.call(caller, "rag_remove_member", {"user_id": user_id, "org_id": org_id})
+
+
+def list_groups(database: Database, caller: Principal, org_id: str | None) -> Row:
+    """The groups of an org (None: the caller's only one) with their members, and whether its new collections
+    are restricted. Raises Forbidden."""
+    return dict(database.call(caller, "rag_list_groups", {"org_id": org_id}, idempotent=True))
+
+
+def put_group(database: Database, caller: Principal, group: Row) -> None:
+    """Create a group, or replace its members and description. `group` has name, user_ids, description and
+    org_id. Raises Forbidden, InvalidRequest and NotFound."""
+    database.call(caller, "rag_put_group", group, idempotent=True)
+
+
+def delete_group(database: Database, caller: Principal, name: str, org_id: str | None) -> None:
+    """Delete a group with its grants. Its collections stay restricted. Raises Forbidden and NotFound."""
+    database.call(caller, "rag_delete_group", {"name": name, "org_id": org_id})
+
+
+def restrict_new_collections(database: Database, caller: Principal, org_id: str, *, restricts: bool) -> None:
+    """Whether new collections of the org are restricted to their creators. Raises Forbidden."""
+    arguments = {"restricts": restricts, "org_id": org_id}
+    database.call(caller, "rag_restrict_new_collections", arguments, idempotent=True)
 
 
 def list_events(

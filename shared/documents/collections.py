@@ -47,3 +47,17 @@ def build_graph(database: Database, caller: Principal, collection: str, *, again
     collection that is not in the graph."""
     arguments = {"collection_id": collection, "again": again}
     return int(database.call(caller, "rag_build_graph", arguments, long_timeout=True))
+
+
+def access_of(database: Database, caller: Principal, collection: str) -> Row:
+    """Who may use a collection, and the caller's own right. Raises NotFound."""
+    return dict(database.call(caller, "rag_get_access", {"collection_id": collection}, idempotent=True))
+
+
+def put_access(
+    database: Database, caller: Principal, collection: str, *, restricted: bool, grants: list[Row]
+) -> Row:
+    """Restrict a collection to grants, or open it to all members of the org. Raises Forbidden,
+    InvalidRequest, NotFound and Conflict."""
+    arguments = {"collection_id": collection, "restricted": restricted, "grants": grants}
+    return dict(database.call(caller, "rag_put_access", arguments, idempotent=True))

@@ -229,6 +229,37 @@ class NewMember(BaseModel):
     org_id: UUID | None = None
 
 
+GroupName = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
+
+
+class OrgChanges(BaseModel):
+    """`restricts_collections`: whether new collections are restricted to their creators."""
+
+    restricts_collections: Annotated[bool, Field(strict=True)]
+
+
+class Group(BaseModel):
+    name: str
+    description: str | None
+    user_ids: list[str]
+
+
+class Groups(ResponseModel):
+    """By name, without those of token claims. `restricts_collections`: as in OrgChanges."""
+
+    restricts_collections: bool
+    groups: list[Group]
+
+
+class NewGroup(BaseModel):
+    """A new group, or a group's new members and description. Admins of one org may omit `org_id`."""
+
+    name: GroupName
+    user_ids: Annotated[list[UUID], Field(max_length=10_000)]
+    description: Annotated[str, StringConstraints(max_length=500), WithoutNul] | None = None
+    org_id: UUID | None = None
+
+
 JobState = Literal["waiting", "running", "failed"]
 
 

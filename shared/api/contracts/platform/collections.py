@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Page
-from shared.api.contracts.shared_fields import Flag, WithoutNul, stripped
+from shared.api.contracts.shared_fields import Flag, ResponseModel, WithoutNul, stripped
 from shared.models.chunk_sizes import (
     MAX_OVERLAP,
     MAX_SIZE,
@@ -109,3 +109,39 @@ class Collection(BaseModel):
 
 class Collections(Page[Collection]):
     pass
+
+
+Right = Literal["view", "edit", "manage"]
+
+
+class Grant(BaseModel):
+    """Of a group or of a user. `original`: whether `view` opens the original files too."""
+
+    group: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul] | None = (
+        None
+    )
+    user_id: UUID | None = None
+    access: Right
+    original: Flag = True
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if (self.group is None) is (self.user_id is None):
+            raise ValueError("a grant has either a group or a user_id")
+        return self
+
+
+class NewAccess(BaseModel):
+    """`grants` replace the earlier ones; none of an open collection, which all members may use."""
+
+    restricted: Flag
+    grants: Annotated[list[Grant], Field(max_length=200)] = []
+
+
+class Access(ResponseModel):
+    """`access`: the caller's own right."""
+
+    collection_id: str
+    restricted: bool
+    access: Right
+    grants: list[Grant]
