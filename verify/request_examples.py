@@ -116,7 +116,8 @@ BODIES: dict[str, Example] = {
     "POST /v1/groups": lambda values: {"name": f"group {values['marker']}", "user_ids": []},
     "PATCH /v1/orgs/{org_id}": lambda _: {"restricts_collections": True},
     "POST /v1/collections/{collection_id}/access": lambda values: {
-        "restricted": True, "grants": [{"group": f"group {values['marker']}", "access": "view"}],
+        "restricted": True,
+        "grants": [{"group": f"group {values['marker']}", "access": "view"}],
     },
     "POST /v1/invitations/{org_id}": lambda _: {"accept": False},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
