@@ -22,8 +22,8 @@ from shared.clients.snapshot_store import Store
 NO_USER = "00000000-0000-0000-0000-000000000000"
 # Columns by which a row is the user's own. Others only name the user.
 OWN_COLUMNS = ("owner_id", "caller_id")
-# In these tables also user_id: counts and limits of one user.
-OF_ONE_USER = ("members", "rate_limits", "request_counts", "api_metrics")
+# In these tables also user_id: rights, counts and limits of one user.
+OF_ONE_USER = ("members", "collection_grants", "rate_limits", "request_counts", "api_metrics")
 # Deleted first: their triggers and foreign keys delete the rows that depend on them.
 FIRST = ("documents", "collections", "sessions")
 # They outlive the org: the worker removes their objects from Storage and then the rows.

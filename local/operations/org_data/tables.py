@@ -14,6 +14,9 @@ from local.errors import CommandError
 # In the order of their foreign keys. Triggers write the tables that are derived from these.
 EXPORTED = (
     "collections",
+    "groups",
+    "group_members",
+    "collection_grants",
     "documents",
     "originals",
     "chunks",
@@ -58,6 +61,7 @@ VALUES = {
 CONDITIONS = {"originals": "path is null", "members": "accepted_at is not null"}
 WITH_IDS = (
     "collections",
+    "collection_grants",
     "documents",
     "chunks",
     "jobs",
@@ -66,7 +70,7 @@ WITH_IDS = (
     "request_records",
     "audit_events",
 )
-USER_COLUMNS = ("owner_id", "created_by", "user_id")
+USER_COLUMNS = ("owner_id", "created_by", "user_id", "restricted_by")
 ID_TYPES = ("uuid", "uuid[]", "jsonb", "json")
 UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SESSION = {
