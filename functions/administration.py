@@ -23,6 +23,7 @@ from shared.access.org_administration import (
 )
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import InvitedCaller, OptionalCaller, registration_only, with_scope
+from shared.api.contracts.ignored_names import ignored_names
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit
@@ -69,10 +70,13 @@ def orgs(caller: AnyCaller, services: Container) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
-@routes.patch("/orgs/{org_id}", status_code=204)
-def change_org(caller: Admin, services: Container, org_id: UUID, body: wire.OrgChanges) -> Response:
-    restrict_new_collections(services.database, caller, str(org_id), restricts=body.restricts_collections)
-    return Response(status_code=204)
+@routes.patch("/orgs/{org_id}")
+def change_org(caller: Admin, services: Container, org_id: UUID, body: wire.OrgChanges) -> wire.OrgSettings:
+    restricts = body.restricts_collections
+    restrict_new_collections(services.database, caller, str(org_id), restricts=restricts)
+    return wire.OrgSettings(
+        org_id=str(org_id), restricts_collections=restricts, ignored_fields=ignored_names(body)
+    )
 
 
 @routes.get("/invitations")

@@ -60,6 +60,8 @@ OF_THE_INVITED = {
 WITHOUT_EFFECT = {
     "GET /metrics",
     "GET /v1/documents/{document_id}/status",
+    # Of an open collection.
+    "GET /v1/collections/{collection_id}/access",
     # Empty where the deployment has memberships of its own.
     "GET /v1/members",
     "GET /v1/documents/{document_id}/url",

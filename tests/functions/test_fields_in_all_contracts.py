@@ -255,6 +255,7 @@ def test_a_change_names_the_fields_that_it_ignores(
         "/api/v1/sources/{source_id}": (source, {"max_items": 7}),
         "/api/v1/webhooks/{webhook_id}": (webhook, {"description": "A hook"}),
         "/api/v1/records/settings": ("", {"retention_days": 7}),
+        "/api/v1/orgs/{org_id}": (people.acme.id, {"restricts_collections": False}),
     }
     paths = json.loads((ROOT / "openapi" / "platform.json").read_text())["paths"]
     assert changes.keys() == {

@@ -105,7 +105,8 @@ def test_wrong_input_is_named(people: People):
 
 def test_an_org_may_restrict_new_collections_to_their_creators(people: People):
     path = f"/v1/orgs/{people.acme.id}"
-    assert people.ada.request("PATCH", path, {"restricts_collections": True}).status_code == 204
+    changed = json_of(people.ada.request("PATCH", path, {"restricts_collections": True}))
+    assert changed == {"org_id": people.acme.id, "restricts_collections": True}
     assert json_of(people.ada.request("GET", "/v1/groups"))["restricts_collections"] is True
     collection = json_of(people.ann.post("/v1/collections", {"name": "mine"}), 201)["id"]
     answer = json_of(people.ann.request("GET", access_of(collection)))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, Secret, StringConstraints, model_validator
 
+from shared.api.contracts.ignored_names import IgnoredNames, LenientModel
 from shared.api.contracts.platform.documents import DocumentError, error_of
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
@@ -232,10 +233,18 @@ class NewMember(BaseModel):
 GroupName = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
 
 
-class OrgChanges(BaseModel):
+class OrgChanges(LenientModel):
     """`restricts_collections`: whether new collections are restricted to their creators."""
 
     restricts_collections: Annotated[bool, Field(strict=True)]
+
+
+class OrgSettings(ResponseModel):
+    """As in OrgChanges. `ignored_fields`: its unknown fields."""
+
+    org_id: str
+    restricts_collections: bool
+    ignored_fields: IgnoredNames
 
 
 class Group(BaseModel):
